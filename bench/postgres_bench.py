@@ -100,8 +100,8 @@ def build(server, rows):
     for workers in 0, 2:
         server.run(f"SET max_parallel_workers_per_gather = {workers}")
         suffix = ", 2 workers" if workers else ""
-        calls = [] if workers else ["perhaps_agg(email, 0.001)"]
-        calls.append(f"perhaps_agg(email, 0.001, {rows})")
+        calls = [] if workers else ["perhaps_build(email, 0.001)"]
+        calls.append(f"perhaps_build(email, 0.001, {rows})")
         compare(server, rows, [("count(email)" + suffix, "SELECT count(email) FROM users")] +
                 [(call + suffix, f"SELECT length({call}::bytea) FROM users") for call in calls])
     server.run("SET max_parallel_workers_per_gather = 0")
@@ -110,7 +110,7 @@ def build(server, rows):
 def ask(server, rows):
     n = rows // 10
     print(f"{n:,} addresses, of which a tenth is signed up:")
-    server.run(f"CREATE TABLE seen AS SELECT perhaps_agg(email, 0.001) AS filter FROM users;"
+    server.run(f"CREATE TABLE seen AS SELECT perhaps_build(email, 0.001) AS filter FROM users;"
                f"CREATE TABLE candidates AS SELECT CASE WHEN i % 10 = 0 THEN 'user' ELSE 'new' END"
                f" || (i * 7919::bigint) % {rows} || '@example.com' AS email"
                f" FROM generate_series(1, {n}) i; ANALYZE candidates; VACUUM users")

@@ -79,8 +79,8 @@ def aggregate(db, rows, rounds):
     statements = {
         read: "SELECT count(*), max(length(email)) FROM users",
         "perhaps_build(email, 0.001)": f"SELECT length(perhaps_build(email, {RATE})) FROM users",
-        f"the same, 'n={rows}'":
-            f"SELECT length(perhaps_build(email, {RATE}, 'n={rows}')) FROM users",
+        f"the same, 'capacity={rows}'":
+            f"SELECT length(perhaps_build(email, {RATE}, 'capacity={rows}')) FROM users",
         "the same, 'static'": f"SELECT length(perhaps_build(email, {RATE}, 'static')) FROM users",
         "perhaps_build(id, 0.001)": f"SELECT length(perhaps_build(id, {RATE})) FROM users",
     }

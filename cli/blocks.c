@@ -204,7 +204,9 @@ void reader_read(struct reader *reader, struct block *block)
             continue;
         }
         if (!room)
-            return fill_with_problem(reader, block, "out of memory for so long a line");
+            return fill_with_problem(reader, block,
+                                     used > BLOCK_NBYTES ? "out of memory for so long a line"
+                                                         : "out of memory");
         if (!open_next(reader))
             return fill_with_problem(reader, block, stream->problem);
         ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);

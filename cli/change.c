@@ -4,14 +4,17 @@
  * is in.  Filters that are changed in place or by a journal, and those on servers, are the
  * exception: they have each key at once, and after an error the message tells how many. */
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "disk.h"
 #include "input.h"
 #include "messages.h"
 #include "numbers.h"
+#include "reach.h"
 #include "request.h"
 #include "static.h"
 #include "streamed.h"
@@ -24,6 +27,7 @@ struct change {
     bool (*block)(void *change, struct block *block); /* the stage that changes the filter */
     bool once; /* adds no copy of a key that is perhaps there */
     struct target *target;
+    struct reach reach;            /* of a live file */
     perhaps_bulk *bulk;            /* through which keys get into a filter in memory; or NULL */
     atomic_uint_fast64_t nchanged; /* how many keys were added, or were found and removed */
 };
@@ -69,25 +73,70 @@ static bool add_to_servers(void *context, struct block *block)
     return ok;
 }
 
-/* Does what target_settle() does, for filters that already have some of the keys. */
+/* A stage, with a struct change: does change->block to a live file. */
+static bool change_live(void *context, struct block *block)
+{
+    struct change *change = context;
+    if (block->error || block->holds != BLOCK_RECORDS)
+        return !block->error;
+    if (!reach_enter(&change->reach, block)) {
+        block->ndone = 0;
+        return block_met(block, PERHAPS_ERR_IO);
+    }
+    bool ok = change->block(change, block);
+    if (block->error == PERHAPS_ERR_IO)
+        change->reach.refused = errno;
+    reach_leave(&change->reach, block, change->nchanged);
+    return ok;
+}
+
+/* Does what target_settle() does, for filters that already have some of the keys: those that
+ * several threads or servers have added meanwhile, which are sets.  So nothing is done twice
+ * if all keys are given again. */
 static void settle_part(const struct change *change, const struct input *input,
                         const struct block *last)
 {
+    const bool removes = change->block == remove_block;
     char outcome[1024];
-    if (change->block == remove_block)
-        snprintf(outcome, sizeof outcome, "; %s of the keys were removed from %s",
-                 grouped(change->nchanged).s, change->target->path);
-    else
-        snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
-                 grouped(change->nchanged).s, change->target->path,
-                 remote_blames_key(last) ? "" : ": adding all again is safe");
+    snprintf(outcome, sizeof outcome, "; %s of the keys, in no order, %s %s%s",
+             grouped(change->nchanged).s, removes ? "were removed from" : "are in",
+             change->target->path,
+             remote_blames_key(last) ? ""
+             : removes               ? ": removing all again is safe"
+                                     : ": adding all again is safe");
     target_settle(change->target, input, last, outcome);
+}
+
+/* Returns whether a key that is added twice is there as often as if it was added once. */
+static bool adds_to_set(const struct change *change)
+{
+    struct perhaps_stats stats;
+    perhaps_stats_of(change->target->filter, &stats);
+    return change->once || !(kind_can(stats.plan.kind, PERHAPS_CAN_REMOVE) ||
+                             kind_can(stats.plan.kind, PERHAPS_CAN_COUNT));
+}
+
+/* Syncs a live file, and ends the program if something went wrong. */
+static void settle_live(struct change *change, const struct input *input,
+                        const struct block *last)
+{
+    struct target *target = change->target;
+    const bool removes = change->block == remove_block, again = !removes && adds_to_set(change);
+    char outcome[2 * PATH_MAX];
+    reach_settle(&change->reach);
+    reach_tell(&change->reach, target->settings, removes, again, outcome, sizeof outcome);
+    if (change->reach.error == PERHAPS_ERR_IO)
+        fail("%s.journal: %s%s", target->path, strerror(change->reach.reason), outcome);
+    if (change->reach.error)
+        fail("%s: %s%s", target->path, why(change->reach.error), outcome);
+    if (change->reach.refused)
+        fail("%s.journal: %s%s", target->path, strerror(change->reach.refused), outcome);
+    target_settle(target, input, last, outcome);
 }
 
 /* Ends the program if something went wrong; else keeps the filter.  What was changed in place
  * is synced also after an error, since it stays. */
-static void settle(const struct change *change, const struct input *input,
-                   const struct block *last)
+static void settle(struct change *change, const struct input *input, const struct block *last)
 {
     struct target *target = change->target;
     if (!target->remote && last->error == PERHAPS_ERR_UNSUPPORTED)
@@ -98,13 +147,12 @@ static void settle(const struct change *change, const struct input *input,
              target->live ? "" : target->outcome);
     if (target->remote) {
         settle_part(change, input, last);
+    } else if (target->live) {
+        settle_live(change, input, last);
     } else if (target->in_place) {
         int unsynced = perhaps_sync(target->filter), reason = errno;
         settle_part(change, input, last);
         errno = reason;
-        if (unsynced == PERHAPS_ERR_IO && target->live)
-            fail("%s.journal: %s: keys that were added may be lost: add all again",
-                 target->path, strerror(reason));
         if (unsynced)
             fail("%s: %s%s", target->path, why(unsynced), target->outcome);
     } else {
@@ -192,7 +240,7 @@ static void change_filter(struct change *change)
     };
     const struct stage stages[] = {
         { .run = block_hash, .context = target->filter },
-        { .run = change->block,
+        { .run = target->live ? change_live : change->block,
           .context = change,
           .in_order = target->live || (!target->in_place && !target->remote) },
     };
@@ -200,6 +248,9 @@ static void change_filter(struct change *change)
         disk_begin(&disk, target);
     struct input *input = input_open(target->settings, change->doing, false);
     target_limit_keys(target, input);
+    agree_on_keys(target, input);
+    if (target->live)
+        reach_begin(&change->reach, change->target);
     if (hashes && !target->builder && !target->in_place && !change->once)
         begin_bulk(change);
     const struct block *last = target->builder ? input_run(input, to_builder, 2)
@@ -264,7 +315,7 @@ static struct target *open_existing(const struct settings *settings)
         if (settings->rewrite)
             fail("--rewrite: %s is a live file, whose journal takes the keys: leave it out",
                  path);
-        target = target_open_live(settings, path, 0);
+        target = target_open_live(settings, path, REACH_RECORDS);
         refuse_itself(target);
         return target;
     }

@@ -64,17 +64,17 @@ static json_t *facts_for_programs(const struct perhaps_comparison *c)
 }
 
 /* Ends the program because the two cannot be compared. */
-static _Noreturn void fail_compare(const char *a, const char *b, int error)
+static _Noreturn void fail_compare(const struct target *a, const struct target *b, int error)
 {
-    if (error == PERHAPS_ERR_MISMATCH)
-        fail("%s: differs from %s in kind, rate, hash, seed or secret, or their sizes have no "
-             "large common divisor: build both with the same --seed, --kind, -p and -n",
-             b, a);
+    char difference[PERHAPS_DIFFERENCE_NBYTES];
+    if (error == PERHAPS_ERR_MISMATCH && perhaps_difference(b->filter, a->filter, difference))
+        fail("%s: differs from %s (%s): build both with the same options, --seed too", b->path,
+             a->path, difference);
     if (error == PERHAPS_ERR_UNSUPPORTED)
         fail("%s and %s: filters that grow, age, or are built once cannot be compared: build "
              "both from the keys with -n and --seed",
-             a, b);
-    fail("%s or %s: %s", a, b, why(error));
+             a->path, b->path);
+    fail("%s or %s: %s", a->path, b->path, why(error));
 }
 
 void verb_compare(const struct settings *settings)
@@ -86,7 +86,7 @@ void verb_compare(const struct settings *settings)
     const struct target *first = target_open(settings, a), *other = target_open(settings, b);
     int error = perhaps_compare(first->filter, other->filter, &comparison);
     if (error)
-        fail_compare(a, b, error);
+        fail_compare(first, other, error);
     json_t *facts = json_pack("{s:o, s:o}", "A", json_path(a), "B", json_path(b));
     json_t *rest =
         settings->json ? facts_for_programs(&comparison) : facts_for_people(&comparison);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "durable.h"
 #include "exact.h"
 #include "heavy.h"
@@ -233,6 +234,8 @@ static void learn_state(struct dedup *dedup)
     struct perhaps_stats stats;
     target_stats(target, &stats, NULL, "");
     dedup->nkeys_before = stats.keys;
+    if (kind_can(stats.plan.kind, PERHAPS_CAN_BUILD))
+        fail("%s: was built once, and takes no lines: give another state", target->path);
     if (!target->remote)
         window_open(&dedup->window, dedup->settings, target->filter, target->path);
     tell_ignored(dedup->settings, &stats);
@@ -444,6 +447,7 @@ void verb_dedup(const struct settings *settings)
         n = printer_stages(&dedup.printer, stages, n);
     dedup.input = input_open(settings, "reading", !settings->count);
     target_limit_keys(dedup.target, dedup.input);
+    agree_on_keys(dedup.target, dedup.input);
     settle(&dedup, input_run(dedup.input, stages, n));
     report(&dedup);
     input_close(dedup.input);

@@ -73,7 +73,9 @@ static void take_memory(struct exact *exact, uint64_t nbytes, const char *what)
              "%s" NOTHING_PRINTED ": give more, or leave out --%s",
              what, grouped(exact->census.least).s, scaled((double)exact->memory_nbytes, "B").s,
              scaled((double)exact->limit_nbytes, "B").s,
-             exact->settings->unique ? "unique" : "exact");
+             exact->settings->unique   ? "unique"
+             : exact->settings->nknown ? "against"
+                                       : "exact");
 }
 
 /* Makes a filter for hashes of so many keys, or ends the program. */

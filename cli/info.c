@@ -152,6 +152,16 @@ static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats
     return NULL;
 }
 
+/* Returns of what keys were made, as the note of the filter says; NULL if it says nothing. */
+static json_t *origin_of(const perhaps_filter *filter)
+{
+    static const char prefix[] = "keys: ";
+    const char *note = perhaps_note(filter);
+    if (strncmp(note, prefix, strlen(prefix)) == 0)
+        note += strlen(prefix);
+    return *note ? json_path(note) : NULL;
+}
+
 /* Returns a time as "2026-11-21T19:38:06Z"; null if it is not known. */
 static json_t *moment_of(uint64_t seconds)
 {
@@ -165,21 +175,75 @@ static json_t *moment_of(uint64_t seconds)
 }
 
 /* Prints what is told of every filter, and then 'rest', which is for this place. */
+/* Returns how much room there is: what a person asks first. */
+static json_t *fact_room(const struct perhaps_stats *stats, uint64_t keys)
+{
+    const struct perhaps_plan *plan = &stats->plan;
+    if (is_full(plan, keys))
+        return json_string("full");
+    if (kind_can(plan->kind, PERHAPS_CAN_FORGET))
+        return json_string("it forgets the oldest keys");
+    if (kind_can(plan->kind, PERHAPS_CAN_BUILD))
+        return json_string("built once: no key can be added");
+    if (plan->fpr_until == UINT64_MAX)
+        return json_string("grows to any number of keys");
+    if (kind_can(plan->kind, PERHAPS_CAN_GROW))
+        return json_sprintf("grows; the rate is kept up to %s keys",
+                            grouped(plan->fpr_until).s);
+    const struct text room = room_of(plan, keys);
+    return json_string(*room.s ? room.s + strlen(", room ") : "full");
+}
+
+/* Returns the rate now and the one that was asked.  That of a large filter is computed from a
+ * part of it; as long as the filter takes keys it is at most what was asked. */
+static json_t *fact_rate(const struct perhaps_stats *stats)
+{
+    const double now = is_over(stats) ? stats->fpr_now : fmin(stats->fpr_now, stats->plan.fpr);
+    if (stats->plan.fpr <= 0)
+        return json_string("no false positives");
+    return json_sprintf("%s now, at most %s was asked", share(now).s, share(stats->plan.fpr).s);
+}
+
+/* Prints the facts that a person asks for first. */
+static void print_summary(const struct target *target, const struct perhaps_stats *stats,
+                          uint64_t nkeys, json_t *all)
+{
+    static const char *const rest[] = { "journal",    "layout",  "layers",
+                                        "partitions", "nodes",   "keys_made_of",
+                                        "hash",       "created", "notes" };
+    json_t *facts = json_pack(
+        "{s:O, s:O, s:O, s:o, s:o, s:o}", "filter", json_object_get(all, "filter"), "kind",
+        json_object_get(all, "kind"), "keys", json_object_get(all, "keys"), "room",
+        fact_room(stats, nkeys), "rate", fact_rate(stats), "size",
+        json_sprintf("%s%s", scaled((double)stats->memory_nbytes, "B").s,
+                     bits_of(stats->plan.capacity, stats->keys, stats->memory_nbytes).s));
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        if (json_object_get(all, rest[i]))
+            json_object_set(facts, rest[i], json_object_get(all, rest[i]));
+    print_facts(target->settings, facts);
+}
+
 static void print_info(const struct target *target, const struct perhaps_stats *stats,
-                       json_t *layout, json_t *keys, json_t *estimated, json_t *rest)
+                       json_t *layout, json_t *keys, uint64_t nkeys, json_t *rest)
 {
     const struct settings *settings = target->settings;
     const struct perhaps_plan *plan = &stats->plan;
     json_t *facts = json_pack(
         "{s:o, s:o*, s:s, s:o, s:o*, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "filter",
         json_path(target->path), "layout", layout, "kind", plan->kind, "keys", keys,
-        "keys_estimated", estimated, "capacity", (json_int_t)plan->capacity, "load",
-        stats->load, "bits_per_key", stats->bits_per_key, "fpr_asked", plan->fpr,
-        "fpr_predicted", plan->fpr_predicted, "fpr_now", stats->fpr_now, "fpr_until",
-        fact_until(settings, plan), "body_bytes", (json_int_t)stats->memory_nbytes);
+        "keys_estimated", settings->json || layout ? json_integer((json_int_t)nkeys) : NULL,
+        "capacity", (json_int_t)plan->capacity, "load", stats->load, "bits_per_key",
+        stats->bits_per_key, "fpr_asked", plan->fpr, "fpr_predicted", plan->fpr_predicted,
+        "fpr_now", stats->fpr_now, "fpr_until", fact_until(settings, plan), "body_bytes",
+        (json_int_t)stats->memory_nbytes);
     json_object_update(facts, rest);
     json_decref(rest);
-    print_facts(settings, facts);
+    if (!settings->json && !settings->all) {
+        print_summary(target, stats, nkeys, facts);
+        json_decref(facts);
+    } else {
+        print_facts(settings, facts);
+    }
 }
 
 /* Returns what there is to tell of the journal of a live file; NULL for others. */
@@ -189,9 +253,9 @@ static json_t *journal_of(const struct settings *settings, const perhaps_filter 
     if (perhaps_journal_of(filter, &journal))
         return NULL;
     if (!settings->json)
-        return json_sprintf("%s, %s that the file does not have",
+        return json_sprintf("%s, %s that the file does not have; the last is number %s",
                             scaled((double)journal.nbytes, "B").s,
-                            counted(journal.records, "record").s);
+                            counted(journal.records, "record").s, grouped(journal.last).s);
     return json_pack("{s:I, s:I, s:I}", "bytes", (json_int_t)journal.nbytes, "records",
                      (json_int_t)journal.records, "last", (json_int_t)journal.last);
 }
@@ -205,12 +269,11 @@ static void print_info_of_file(const struct target *target, const struct perhaps
         fail("%s: %s", settings->filter, strerror(errno));
     if (!S_ISREG(file.st_mode))
         file.st_size = (off_t)perhaps_write_nbytes(filter);
-    uint64_t estimated = settings->json ? estimate_keys(filter, stats) : 0;
     print_info(
-        target, stats, NULL, keys_of(settings, filter, stats),
-        settings->json ? json_integer((json_int_t)estimated) : NULL,
+        target, stats, NULL, keys_of(settings, filter, stats), estimate_keys(filter, stats),
         json_pack(
-            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
+            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*, "
+            "s:o*}",
             "file_bytes", (json_int_t)file.st_size, "journal", journal_of(settings, filter),
             "hash", stats->hash, "segments", segments_of(settings, stats), "stale",
             optional(settings, stats->stale), "saturated",
@@ -218,8 +281,8 @@ static void print_info_of_file(const struct target *target, const struct perhaps
             (json_int_t)stats->failed_adds, "unmatched_removals",
             (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
             pages_of(settings, filter, stats), "instructions", stats->cpu, "geometry",
-            fact_geometry(settings, &stats->plan), "notes", notes_of(filter, stats), "parts",
-            parts_of(filter)));
+            fact_geometry(settings, &stats->plan), "keys_made_of", origin_of(filter), "notes",
+            notes_of(filter, stats), "parts", parts_of(filter)));
 }
 
 static void print_info_of_servers(const struct target *target,
@@ -227,8 +290,7 @@ static void print_info_of_servers(const struct target *target,
                                   const struct perhaps_cluster_stats *servers)
 {
     print_info(target, stats, json_string(servers->layout),
-               json_integer((json_int_t)stats->keys),
-               json_integer((json_int_t)servers->keys_estimated),
+               json_integer((json_int_t)stats->keys), servers->keys_estimated,
                json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "layers",
                          (json_int_t)servers->layers, "partitions",
                          (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <sched.h>
+#include <perhaps_build.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,7 @@ struct input {
     struct block *block;
     size_t nblocks, nthreads;
     struct key_form form;
+    const char *noted_with; /* the filter with which 'form' is noted; NULL: none */
     bool (*split)(void *input, struct block *block); /* split_block(), or what only counts */
     bool plain;    /* keys may have any bytes, so that nothing about them is strange */
     uint32_t told; /* what was strange so far, a bit for each sort of it */
@@ -200,17 +201,12 @@ static void give_keys(struct reader *reader, const struct settings *settings)
 
 size_t input_nthreads(const struct settings *settings)
 {
-    cpu_set_t cores;
-    if (settings->threads)
-        return settings->threads;
-    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
+    return settings->threads ? settings->threads : perhaps_host_threads();
 }
 
 uint64_t input_memory(const struct settings *settings)
 {
-    const uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
-    return settings->memory_nbytes ? settings->memory_nbytes
-                                   : pages * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
+    return settings->memory_nbytes ? settings->memory_nbytes : perhaps_host_memory_nbytes() / 4;
 }
 
 size_t input_nshards(const struct settings *settings, uint64_t nkeys)
@@ -268,6 +264,12 @@ struct input *input_open_pieces(const struct settings *settings, const struct pi
                                 const char *doing, bool prints)
 {
     return open_inputs(settings, pieces, doing, prints);
+}
+
+void input_take_form(struct input *input, const struct key_form *form, const char *name)
+{
+    input->form = *form;
+    input->noted_with = name;
 }
 
 void input_report_later(struct input *input)
@@ -336,6 +338,10 @@ static void settle_skipped(const struct input *input, const char *outcome)
     uint64_t nskipped = input->nskipped;
     if (!nskipped || s->skip_short || input->counts)
         return;
+    if (!input_nkeys(input) && input->noted_with)
+        fail("%s:%ju: %s, nor has any other line, but the keys of %s are such fields: if lines "
+             "are keys, give --field 1-%s",
+             name, (uintmax_t)first->line, first->lacks, input->noted_with, outcome);
     if (!input_nkeys(input))
         fail("%s:%ju: %s, nor has any other line: see --field, --delimiter%s", name,
              (uintmax_t)first->line, first->lacks, outcome);

@@ -65,6 +65,9 @@ uint64_t input_check(const struct settings *settings);
 /* Says that a later run will report the lines that are skipped in this one. */
 void input_report_later(struct input *input);
 
+/* Has lines become keys in this way, which is noted with the filter of this name. */
+void input_take_form(struct input *input, const struct key_form *form, const char *name);
+
 /* Tells that the filter takes integers from 'low' to 'high' only, for the message about a key
  * that it refuses. */
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high);
@@ -97,10 +100,10 @@ void input_tell_change(const struct settings *settings, const char *path,
 uint64_t input_nkeys(const struct input *input);
 uint64_t input_nskipped(const struct input *input);
 
-/* Returns how many threads -j asks for, or else how many cores this process may use. */
+/* Returns how many threads -j asks for, or else how many can run at once. */
 size_t input_nthreads(const struct settings *settings);
 
-/* Returns how much memory --memory allows, or else a quarter of the machine's. */
+/* Returns how much memory --memory allows, or else a quarter of what this process may use. */
 uint64_t input_memory(const struct settings *settings);
 
 /* Returns among how many shards so many keys are best divided: a power of two that is at most

@@ -307,10 +307,14 @@ bool block_make_numbers(struct block *block)
     return block->number;
 }
 
+size_t block_lines(const struct block *block, size_t i)
+{
+    return block->nskipped && i < block->count ? block->place[i] : i + block->nskipped;
+}
+
 uint64_t block_line(const struct block *block, size_t i)
 {
-    return block->line +
-           (block->nskipped && i < block->count ? block->place[i] : i + block->nskipped);
+    return block->line + block_lines(block, i);
 }
 
 struct perhaps_keys block_keys(const struct block *block, size_t at, size_t count)

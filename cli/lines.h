@@ -82,8 +82,11 @@ static inline void block_keep(struct block *block, size_t to, size_t from)
         block->place[to] = block->place[from];
 }
 
+/* Returns how many lines of the block stand before record 'i', or with 'count' all of them. */
+size_t block_lines(const struct block *block, size_t i);
+
 /* Returns the number of the line of record 'i' in its file.  'i' may be 'count': the line
- * behind the last record. */
+ * behind the last record.  For blocks that have gone through all stages. */
 uint64_t block_line(const struct block *block, size_t i);
 
 /* Makes room for a number for each record.  Returns false if there is no memory. */

@@ -88,6 +88,9 @@ static const struct option_row rows[] = {
     { 0, DEDUP | FILES, "exact", NULL, &type_flag, SLOT(exact),
       "never drop a new line: compare the bytes of lines that perhaps came before; reads the "
       "inputs two or three times, and pipes and packed files from a copy in --tmp" },
+    { 0, DEDUP | FILES, "against", "FILE", &type_file, SLOT(against),
+      "the lines of FILE came before: print those of the inputs that are not in it, each once, "
+      "exactly" },
     { 0, DEDUP | FILES, "unique", NULL, &type_flag, SLOT(unique),
       "print the lines that come once only, exactly; reads the inputs as --exact does" },
     { 0, DEDUP | FILES, "count-each", NULL, &type_flag, SLOT(count_each),
@@ -110,9 +113,13 @@ static const struct option_row rows[] = {
       "divide the filter into N partitions, which are spread over the servers [as many as it "
       "needs]" },
     { 0, INPUT, "field", "N", &type_fields, SLOT(form.fields),
-      "the key is the N-th field of the line; or several, such as 1,3-5" },
+      "the key is the N-th field of the line; or several, such as 1,3-5 [as noted with F]" },
+    { 0, CREATE | FILES, "field", "N", &type_fields, SLOT(form.fields),
+      "note that the key will be the N-th field of a line" },
     { 'd', INPUT & ~DEDUP, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
       "byte between fields [tab]" },
+    { 0, CREATE | FILES, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
+      "note that this byte will be between fields [tab]" },
     { 0, DEDUP, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
       "byte between fields [tab] (no -d here)" },
     { 'q', EVERY, "quiet", NULL, &type_flag, SLOT(quiet), "no summary, no progress" },
@@ -129,14 +136,19 @@ static const struct option_row rows[] = {
     { '0', INPUT, "null", NULL, &type_flag, SLOT(null), "keys end in NUL instead of newline" },
     { 0, INPUT, "crlf", NULL, &type_flag, SLOT(form.crlf),
       "a carriage return before the end is not part of the key" },
+    { 0, CREATE | FILES, "crlf", NULL, &type_flag, SLOT(form.crlf),
+      "note that a carriage return before the end will not be part of the key" },
     { 0, INPUT, "ignore-case", NULL, &type_flag, SLOT(form.ignore_case),
-      "treat A to Z in keys as a to z; give it both to add keys and to ask for them" },
+      "treat A to Z in keys as a to z; it is noted with F, and then done whenever F is used" },
+    { 0, CREATE | FILES, "ignore-case", NULL, &type_flag, SLOT(form.ignore_case),
+      "note that A to Z in keys will be treated as a to z" },
     { 0, INPUT, "skip-short", NULL, &type_flag, SLOT(skip_short),
       "do not report lines that lack the field or the time (they are skipped anyway)" },
     { 0, INPUT, "raw", NULL, &type_flag, SLOT(raw),
       "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", &type_threads, SLOT(threads),
       "work with T threads [as many as there are cores]" },
+    { 0, INFO, "all", NULL, &type_flag, SLOT(all), "all that there is to tell" },
     { 0, LOOKING, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
@@ -160,10 +172,10 @@ static const struct option_row rows[] = {
       "bits of a value: 1 to 16 [8]" },
     { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--static, or a pipe without -n: use so much memory, such as 4G, and the disk beyond [a "
-      "quarter of the machine's]" },
+      "quarter of what it may use]" },
     { 0, DEDUP | FILES, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--exact, --unique, --count-each: use at most so much memory, such as 4G [a quarter of "
-      "the machine's]" },
+      "what it may use]" },
     { 0, DEDUP | FILES, "tmp", "DIR", &type_file, SLOT(tmp),
       "--exact, --unique, --count-each: the folder for copies of pipes and of what packed "
       "files hold [$TMPDIR, or /tmp]" },
@@ -279,7 +291,13 @@ static void check_together(const struct settings *s)
     const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
     const bool integers = s->integers.high, hashed = s->hash && strcmp(s->hash, "integer") != 0;
     const bool bitmap = s->kind && strcmp(s->kind, KIND_OF_INTEGERS) == 0;
-    const bool exactly = s->exact || s->unique || s->count_each;
+    const bool known = s->verb->bit == DEDUP && s->against;
+    const bool exactly = s->exact || s->unique || s->count_each || known;
+    const bool values = s->value_field || s->value_bits;
+    const bool named = s->kind && kind_can(s->kind, PERHAPS_CAN_BUILD);
+    const bool built =
+        s->fixed || named || values || (!known && s->against) || s->against_count;
+    const bool summary_only = !(s->verb->bit & LOOKING);
     bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
         newline |= !s->null && strchr(s->keys.word[i], '\n');
@@ -311,25 +329,46 @@ static void check_together(const struct settings *s)
         { s->time_field && !has_window && !s->state,
           "--time-field: is only for a window: give --window too, such as --window 24h" },
         { exactly && (s->state || has_window || s->generations || s->time_field),
-          "--exact, --unique, --count-each: keep no filter, and forget nothing: leave out "
-          "--state, --window and what belongs to it" },
+          "--exact, --unique, --count-each, --against: keep no filter, and forget nothing: "
+          "leave out --state, --window and what belongs to it" },
         { exactly && (s->capacity || s->kind || s->base || s->grow || s->until || s->factor ||
                       s->fast || s->compact || integers || s->hash || s->key_file),
-          "--exact, --unique, --count-each: count the lines and choose the filter themselves: "
-          "leave out -n, --kind and other options for filters" },
+          "--exact, --unique, --count-each, --against: count the lines and choose the filter "
+          "themselves: leave out -n, --kind and other options for filters" },
         { s->unique && s->repeated,
           "--unique: prints lines that are never repeated: leave out -d" },
-        { s->count_each && (s->exact || s->unique || s->repeated || s->count),
-          "--count-each: prints each line and its exact count: leave out --exact, --unique, -d "
-          "and -c" },
+        { s->count_each && (s->exact || s->unique || s->repeated || s->count || known),
+          "--count-each: prints each line and its exact count: leave out --exact, --unique, "
+          "--against, -d and -c" },
         { s->least && !s->count_each, "--least: of which counts? give --count-each too" },
         { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
-          "--memory and --tmp: are only for --exact, --unique and --count-each: leave them "
-          "out" },
+          "--memory and --tmp: are only for --exact, --unique, --count-each and --against: "
+          "leave them out" },
         { (s->durable.lines || s->durable.ms) && !s->state,
           "--durable: keeps which state? give --state F" },
-        { s->live && s->verb->bit == BUILD && s->fixed,
-          "--live: is for filters that take keys later: leave out --static" },
+        { s->live && built,
+          "--live: is for filters that take keys later: leave out --static, --against, "
+          "--value-field, or a --kind that is built once" },
+        { built && (s->removable || s->counts || s->grow || s->until || s->factor || s->base),
+          "--static, --against, --value-field, --value-bits and a --kind that is built once: "
+          "no "
+          "key is added or removed later: leave them out, or --removable, --count, --grow, "
+          "--until, --factor, --base" },
+        { built && (has_window || integers),
+          "--window, --integers: take keys as they come: leave out --static, --against, "
+          "--against-count, --value-field, --value-bits, or a --kind that is built once" },
+        { built && s->together,
+          "--together: is for filters to which keys are added: leave it out, or --static, "
+          "--against, --value-field, --value-bits, or the --kind" },
+        { s->fixed && s->kind && !named,
+          "--static: is for kinds that are built once: leave out --kind, or --static" },
+        { values && s->kind && strcmp(s->kind, "ribbon") != 0,
+          "--value-field, --value-bits: only --kind ribbon stores values: leave out --kind" },
+        { s->quiet && s->json && summary_only,
+          "--quiet: leaves nothing to print as JSON: leave out one of --quiet and --json" },
+        { s->verb->bit == DEDUP && s->count && s->repeated,
+          "-c: tells how many are repeated, too: leave out -d" },
+        { s->count_each && s->fpr > 0, "--count-each: is exact: leave out -p" },
         { s->live && s->output && strcmp(s->output, "-") == 0,
           "--live: standard output can have no journal: give -o F" },
         { s->label && s->invert, "--label: prints every key: leave out -v" },
@@ -337,7 +376,7 @@ static void check_together(const struct settings *s)
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },
         { newline, "--key: holds a newline, where keys end: give -0 too" },
         { (s->against || s->against_count) && (s->value_field || s->value_bits),
-          "--against: stores no values: leave out --value-field" },
+          "--against: stores no values: leave out --value-field and --value-bits" },
         { (s->against || s->against_count) && s->kind && strcmp(s->kind, "against") != 0,
           "--against: is a kind of its own: leave out --kind" },
         { s->verb->bit == BUILD && s->value_bits && !s->value_field,
@@ -394,6 +433,18 @@ static void check_place(const struct settings *s, const bool given[NROWS])
 static char dash[] = "-", *standard_input = dash;
 static char as_keys[] = "--key", *keys_as_input = as_keys;
 
+/* Puts the file of --against before the inputs of dedup. */
+static void take_known(struct settings *s)
+{
+    char **inputs = allocate_zeroed(s->ninputs + 1, sizeof *inputs);
+    inputs[0] = (char *)s->against;
+    memcpy(inputs + 1, s->inputs, s->ninputs * sizeof *inputs);
+    s->inputs = inputs;
+    s->ninputs++;
+    s->nknown = 1;
+    s->exact |= !s->unique;
+}
+
 /* Takes the filter, if the verb takes one, and then the inputs from what getopt_long() left. */
 static void take_operands(int argc, char **argv, struct settings *s)
 {
@@ -442,7 +493,7 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     if (settings->help || settings->help_all)
         return;
     check_together(settings);
-    if (!settings->kind)
+    if (!settings->kind && verb->bit != DEDUP)
         settings->kind = settings->against || settings->against_count    ? "against"
                          : settings->value_field || settings->value_bits ? "ribbon"
                                                                          : NULL;
@@ -453,6 +504,8 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     settings->form.end = settings->null ? '\0' : '\n';
     settings->window.generations = (unsigned)settings->generations;
     take_operands(argc - optind, argv + optind, settings);
+    if (verb->bit == DEDUP && settings->against)
+        take_known(settings);
     check_place(settings, given);
 }
 

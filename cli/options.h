@@ -104,6 +104,7 @@ struct settings {
     char **inputs;        /* paths; a verb that reads keys has at least one */
     size_t ninputs;
     struct extent *extents; /* of the inputs, for verbs that read them twice; may be NULL */
+    size_t nknown; /* dedup: so many of them hold lines that came before, and are not printed */
 
     const char *output;
     const char *state;
@@ -142,6 +143,7 @@ struct settings {
     bool invert, label, any, check, count, repeated;
     bool exact, unique, count_each;
     uint64_t least; /* of the counts that are printed */
+    bool all;       /* info: all that there is to tell */
     bool quiet, json, help, help_all;
 };
 

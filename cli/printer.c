@@ -10,7 +10,7 @@ static bool keep_block(void *context, struct block *block)
     const struct settings *s = printer->settings;
     size_t nkept = output_keep(block, s->repeated);
     block->nselected = s->repeated ? block->ndone - nkept : nkept;
-    if (s->count)
+    if (s->count || block->source < s->nknown)
         block->output_nbytes = 0;
     return true;
 }
@@ -19,8 +19,10 @@ static bool keep_block(void *context, struct block *block)
 static bool print_block(void *context, struct block *block)
 {
     struct printer *printer = context;
-    printer->nlines += block->ndone;
-    printer->nnew += block->nselected;
+    if (block->source >= printer->settings->nknown) {
+        printer->nlines += block->ndone;
+        printer->nnew += block->nselected;
+    }
     return output_write(&printer->output, block);
 }
 

@@ -6,10 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "input.h"
 #include "messages.h"
 #include "numbers.h"
 #include "output.h"
+#include "spelling.h"
 #include "stop.h"
 #include "target.h"
 
@@ -102,6 +104,13 @@ static bool label_values(const struct query *query, struct block *block)
     return block_met(block, error);
 }
 
+/* Nothing of the first block was found. */
+static void look_for_letters(const struct query *query, const struct block *block)
+{
+    for (size_t i = 0; i < query->ntargets; i++)
+        spelling_check(query->target[i], block);
+}
+
 /* A stage, with a struct query: asks about the keys of a block and makes its output. */
 static bool ask_block(void *context, struct block *block)
 {
@@ -117,6 +126,8 @@ static bool ask_block(void *context, struct block *block)
         return false;
     if (!ok)
         block->ndone = block->count;
+    if (ok && !npresent && block->ticket == 0)
+        look_for_letters(query, block);
     block->nselected = s->invert ? block->count - npresent - block->nunknown : npresent;
     if (s->any || s->count)
         return ok;
@@ -224,21 +235,51 @@ static json_t *names_of(const struct query *query)
     return names;
 }
 
+/* Returns how many keys that are in none of the filters were taken for present, in
+ * expectation, if so many were found absent. */
+static double expected_missing(const struct query *query)
+{
+    double right = 1;
+    for (size_t i = 0; i < query->ntargets; i++) {
+        struct perhaps_stats stats;
+        target_stats(query->target[i], &stats, NULL, "");
+        right *= 1 - stats.fpr_now;
+    }
+    return right > 0 ? (double)query->nselected * (1 / right - 1) : 0;
+}
+
+/* Who prints what is not in a filter wants all of it. */
+static void tell_missing(const struct query *query)
+{
+    const struct settings *s = query->settings;
+    const double few = 0.1;
+    if (s->any || s->quiet || s->json || !s->invert)
+        return;
+    const double missing = expected_missing(query), most = (double)npresent_of(query);
+    if (missing > few && most > 0)
+        complain("%s certainly not there; %s more that are not there either may be missing, at "
+                 "most %s: to lose none, see dedup --against",
+                 counted(query->nselected, "key").s,
+                 expectation(missing < most ? missing : most).s, grouped((uint64_t)most).s);
+}
+
 /* Prints what -c and --json ask for; otherwise nothing, as grep, since the output goes into
- * pipes. */
+ * pipes; but what -v leaves out by chance is told. */
 static void report(const struct query *query)
 {
     const struct settings *s = query->settings;
     if (s->count)
         printf("%ju\n", (uintmax_t)query->nselected);
+    tell_missing(query);
     if (!s->json)
         return;
     uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
     json_t *facts = json_pack(
-        "{s:o, s:I, s:I, s:I, s:I, s:I}", "filter", names_of(query), "keys", (json_int_t)nkeys,
-        "skipped", (json_int_t)input_nskipped(query->input), "perhaps", (json_int_t)npresent,
-        "no", (json_int_t)(nkeys - npresent - query->nunknown), "unknown",
-        (json_int_t)query->nunknown);
+        "{s:o, s:I, s:I, s:I, s:I, s:I, s:o*}", "filter", names_of(query), "keys",
+        (json_int_t)nkeys, "skipped", (json_int_t)input_nskipped(query->input), "perhaps",
+        (json_int_t)npresent, "no", (json_int_t)(nkeys - npresent - query->nunknown), "unknown",
+        (json_int_t)query->nunknown, "expected_missing",
+        s->invert ? json_real(expected_missing(query)) : NULL);
     summarize(s, facts, "%s", "");
 }
 
@@ -281,8 +322,11 @@ static void run_query(struct query *query)
     }
     query->values = s->label && query->ntargets == 1 && has_values(query->target[0]);
     query->input = input_open(s, "asking", !s->count);
-    for (size_t i = 0; i < query->ntargets; i++)
+    for (size_t i = 0; i < query->ntargets; i++) {
         target_expect_keys(query->target[i], query->input);
+        agree_on_both(query->target[0], query->target[i]);
+        agree_on_keys(query->target[i], query->input);
+    }
     settle(query, input_run(query->input, stages, 2));
     report(query);
     settle_unknown(query);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "messages.h"
+#include "note.h"
 #include "numbers.h"
 
 /* ---- What the library knows -------------------------------------------------------- */
@@ -273,6 +274,29 @@ static int choose_kind(const struct settings *settings, struct perhaps_options *
     return error && build ? choose_kind_that(0, settings, options, plan) : error;
 }
 
+/* Ends the program because no filter reaches the rate.  Names one that can be reached. */
+static _Noreturn void fail_rate(const struct settings *settings,
+                                const struct perhaps_options *options, const char *name)
+{
+    struct perhaps_options higher = *options;
+    struct perhaps_plan plan;
+    do
+        higher.fpr *= 2;
+    while (higher.fpr < 1 && perhaps_plan_for(&higher, &plan) == PERHAPS_ERR_LIMIT);
+    const struct text rate = text_of("%g", higher.fpr);
+    if (higher.fpr >= 1)
+        fail("%s: %s", name, why(PERHAPS_ERR_LIMIT));
+    if (settings->value_bits)
+        fail(
+            "--value-bits %ju: leaves too few bits for a rate of %g: give fewer bits, or -p %s",
+            (uintmax_t)settings->value_bits, options->fpr, rate.s);
+    if (settings->kind)
+        fail("-p %g: is too low for --kind %s: give -p %s, or leave out --kind", options->fpr,
+             settings->kind, rate.s);
+    fail("-p %g: no kind that does all that is asked reaches that: give -p %s", options->fpr,
+         rate.s);
+}
+
 /* Ends the program because no filter can be planned.  Names the option that is most likely the
  * cause, and what to do. */
 static _Noreturn void fail_plan(const struct settings *settings,
@@ -300,9 +324,9 @@ static _Noreturn void fail_plan(const struct settings *settings,
         fail("--kind %s: cannot do all that is asked: leave it out, or leave out an option "
              "such as --removable, --count or --grow",
              kind);
-    if (unsupported && settings->together)
+    if ((unsupported || error == PERHAPS_ERR_ARGUMENT) && settings->together)
         fail("--together: is only for filters of a fixed size to which keys are added: leave "
-             "it out, or leave out --grow, --count and the like and give -n N");
+             "it out, or leave out --grow, --until, --count and the like and give -n N");
     if (unsupported)
         fail("%s: no kind can do all that is asked: leave out an option such as --removable, "
              "--count or --grow%s",
@@ -310,6 +334,8 @@ static _Noreturn void fail_plan(const struct settings *settings,
              options->needs & PERHAPS_CAN_GROW
                  ? " (without --grow, plan for the most keys there may be)"
                  : "");
+    if (error == PERHAPS_ERR_LIMIT)
+        fail_rate(settings, options, name);
     fail("%s: %s", name, why(error));
 }
 
@@ -456,6 +482,9 @@ void hashing_choose(struct hashing *hashing, const struct settings *settings)
     *hashing = (struct hashing){ .settings = settings,
                                  .chosen.hash = choose_hash(settings),
                                  .chosen.seed = settings->seed };
+    if (!note_write(&settings->form, hashing->note))
+        fail("--field: too many to be noted with the filter: write ranges, such as 3-9");
+    hashing->chosen.note = hashing->note;
     if (!settings->key_file)
         return;
     hashing->chosen.secret = hashing->secret;
@@ -500,6 +529,12 @@ void hashing_drop(const struct hashing *hashing)
 {
     if (hashing->made)
         unlink(hashing->settings->key_file);
+}
+
+void hashing_check(const struct settings *settings, const char *name, const char *hash)
+{
+    if (settings->key_file && settings->filters.count < 2 && strcmp(hash, "sip") != 0)
+        fail("--key-file: %s was made without a secret: leave it out", name);
 }
 
 void hashing_fail(const struct settings *settings, const char *name)

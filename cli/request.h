@@ -85,13 +85,14 @@ struct text over_of(bool over, double fpr_now, double fpr);
 
 #define SECRET_NBYTES 16
 
-/* The hash of a filter, as the library takes it.  'chosen' points to 'secret', so a struct
- * hashing must stay where it is.  The target has it. */
+/* The hash of a filter, as the library takes it.  'chosen' points to 'secret' and 'note', so a
+ * struct hashing must stay where it is.  The target has it. */
 struct hashing {
     const struct settings *settings;
     struct perhaps_hashing chosen;
     uint8_t secret[SECRET_NBYTES];
-    bool made; /* the secret is new, and must be written to its file */
+    char note[PERHAPS_NOTE_MAX + 1]; /* how lines become keys; of a new filter */
+    bool made;                       /* the secret is new, and must be written to its file */
 };
 
 /* Returns whether the verb must know the secret of a filter that has one. */
@@ -112,6 +113,10 @@ void hashing_read(struct hashing *hashing, const struct settings *settings);
 void hashing_keep(const struct hashing *hashing);
 void hashing_tell(const struct hashing *hashing);
 void hashing_drop(const struct hashing *hashing);
+
+/* Ends the program if --key-file is given, and the filter 'name', whose hash is given, has no
+ * secret.  If several filters are asked, others may have one. */
+void hashing_check(const struct settings *settings, const char *name, const char *hash);
 
 /* Ends the program because the filter 'name' cannot be opened with the secret that was given,
  * or without one. */

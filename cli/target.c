@@ -266,6 +266,14 @@ static int open_or_read(struct target *target, const char *path,
     return target->streamed ? streamed_read(settings, path, options, &target->filter) : error;
 }
 
+/* Ends the program if a secret was given for nothing. */
+static void check_secret(const struct target *target)
+{
+    struct perhaps_stats stats;
+    perhaps_stats_of(target->filter, &stats);
+    hashing_check(target->settings, target->path, stats.hash);
+}
+
 /* Opens the filter at 'path', or ends the program. */
 static void open_file(struct target *target, const char *path, enum perhaps_mode mode,
                       bool check)
@@ -279,6 +287,7 @@ static void open_file(struct target *target, const char *path, enum perhaps_mode
     int error = open_or_read(target, path, &options);
     if (error)
         fail_open(path, settings, error);
+    check_secret(target);
 }
 
 struct target *target_on_servers(const struct settings *settings, const char *address,
@@ -297,9 +306,14 @@ struct target *target_on_servers(const struct settings *settings, const char *ad
 struct target *target_open(const struct settings *settings, const char *path)
 {
     struct target *target;
+    struct perhaps_stats stats;
     if (is_remote(path)) {
         target = target_on_servers(settings, path, "opening");
         remote_open(target->remote);
+        if (settings->key_file) {
+            target_stats(target, &stats, NULL, "");
+            hashing_check(settings, target->path, stats.hash);
+        }
         return target;
     }
     target = target_new(settings, path);
@@ -381,6 +395,7 @@ void target_load_live(struct target *target, uint64_t records)
         nanosleep(&moment, NULL);
     if (error)
         fail_open(target->path, settings, error);
+    check_secret(target);
     place_unlock(target); /* the library has locked the journal */
 }
 

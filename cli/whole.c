@@ -5,6 +5,7 @@
  * and recount, which can be done again. */
 #include <unistd.h>
 
+#include "agree.h"
 #include "messages.h"
 #include "numbers.h"
 #include "target.h"
@@ -141,19 +142,23 @@ void verb_recount(const struct settings *settings)
 /* ---- Merge and intersect: one filter of several ------------------------------------ */
 
 /* Ends the program because 'other' cannot be joined with 'first'. */
-static _Noreturn void fail_join(const char *first, const char *other, int error)
+static _Noreturn void fail_join(const struct target *first, const char *first_path,
+                                const struct target *other, int error)
 {
-    if (error == PERHAPS_ERR_MISMATCH)
-        fail("%s: differs from %s in kind, size, hash, seed or secret: build both with the "
-             "same options, --seed too",
-             other, first);
+    const char *path = other->path;
+    char difference[PERHAPS_DIFFERENCE_NBYTES];
+    if (error == PERHAPS_ERR_MISMATCH &&
+        perhaps_difference(other->filter, first->filter, difference))
+        fail("%s: differs from %s (%s): build both with the same options, --seed too", path,
+             first_path, difference);
     if (error == PERHAPS_ERR_UNSUPPORTED)
         fail("%s: filters of its kind cannot be put together without the keys: build a new "
              "one from those",
-             other);
+             path);
     if (error == PERHAPS_ERR_FULL)
-        fail("%s: does not fit into %s any more: build them with a larger -n", other, first);
-    fail("%s: %s", other, why(error));
+        fail("%s: does not fit into %s any more: build them with a larger -n", path,
+             first_path);
+    fail("%s: %s", path, why(error));
 }
 
 /* Prints the summary.  'about' stands before the number of keys if that is not exact. */
@@ -192,9 +197,10 @@ static void join_inputs(const struct settings *settings, const char *about,
     target_load(whole, paths[0]);
     for (size_t i = 1; i < settings->ninputs; i++) {
         struct target *other = target_open(settings, paths[i]);
+        agree_on_both(whole, other);
         int error = join(whole->filter, other->filter);
         if (error)
-            fail_join(paths[0], paths[i], error);
+            fail_join(whole, paths[0], other, error);
         target_look_last(whole);
         target_close(other);
     }

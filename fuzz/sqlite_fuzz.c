@@ -32,7 +32,7 @@ static const struct call {
     { "SELECT perhaps_remove(perhaps_add(?1, ?2), ?2) IS NULL", "0" },
     { "SELECT perhaps_count(perhaps_add(?1, ?2), ?2) > 0", "1" },
     { "SELECT json_valid(perhaps_info(?1))", "1" },
-    { "SELECT perhaps_contains(perhaps_union(b), ?2) FROM "
+    { "SELECT perhaps_contains(perhaps_merge(b), ?2) FROM "
       "(SELECT ?1 AS b UNION ALL SELECT perhaps_add(?1, ?2))",
       "1" },
 };

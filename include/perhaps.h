@@ -163,6 +163,7 @@ PERHAPS_API size_t perhaps_hash_takes(enum perhaps_hash hash);
 #define PERHAPS_COUNT_MAX    15 /* a count of 'counting' that says: so often or more */
 #define PERHAPS_FIELDS_MAX   12
 #define PERHAPS_LAYERS_MAX   64 /* of a chain */
+#define PERHAPS_NOTE_MAX     95 /* bytes of a note */
 
 /* Writes 16 uniformly distributed bytes, which depend on the key and the context alone. */
 typedef void perhaps_hash_function(void *context, const void *key, size_t key_nbytes,
@@ -191,6 +192,10 @@ struct perhaps_hashing {
     const uint8_t *secret;           /* sip: 16 bytes; NULL generates them (perhaps_secret()) */
     perhaps_hash_function *function; /* custom */
     void *context;                   /* custom: passed to 'function' */
+
+    /* What was done to keys before they came here, such as making letters small, for those who
+     * ask later: see perhaps_note(). */
+    const char *note;
 };
 
 /* Options of one kind each, which the others ignore.  All zero: the defaults. */
@@ -324,7 +329,8 @@ PERHAPS_API int perhaps_create(const struct perhaps_options *options, perhaps_fi
 
 /* Makes an empty filter of the kind and the geometry that 'model' had when it was new, and
  * plans nothing: that takes a few microseconds for a small one, where perhaps_create() may take
- * milliseconds.  'hashing' is as in the options; NULL takes hash, seed and secret of the model.
+ * milliseconds.  'hashing' is as in the options; NULL takes hash, seed and secret of the model,
+ * and without a note it takes that of the model.
  * 'allocator' is as in the options, too.  The filter is 'shared' if the model is.  Returns 0
  * and sets *filter; or sets it to NULL and returns PERHAPS_ERR_UNSUPPORTED for kinds that a
  * builder makes; PERHAPS_ERR_MEMORY; PERHAPS_ERR_SECRET, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_IO
@@ -371,6 +377,13 @@ PERHAPS_API void perhaps_relocate(perhaps_filter **filter,
  * never stores them: keep them, apart from the filter.  Returns 0; PERHAPS_ERR_UNSUPPORTED for
  * other hashes; or PERHAPS_ERR_SECRET for a filter that was opened without its secret. */
 PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16]);
+
+/* Returns the note of a filter, as it was given when the filter was made: a text of up to
+ * PERHAPS_NOTE_MAX bytes without control characters, empty if there is none.  It goes into
+ * every copy and every file.  The library does nothing with it; a filter that was made of two
+ * has the note of the first.  Notes of the command line begin with "keys: ", and tell what was
+ * done to lines to make keys of them (doc/FORMAT.md).  Valid as long as the filter. */
+PERHAPS_API const char *perhaps_note(const perhaps_filter *filter);
 
 /* ---- Add and ask, one key at a time ------------------------------------------------ */
 
@@ -632,6 +645,17 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
  * No call makes one layer of a chain's layers: a bit or a fingerprint does not tell where its
  * key would lie there.  Build a new filter from the keys. */
 PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
+
+#define PERHAPS_DIFFERENCE_NBYTES 512
+
+/* Tells in what two filters differ that can be neither merged nor intersected, by the names of
+ * the options and with the values of both: "seed 5 and 7", or "capacity 1000 and 2000, fpr 0.01
+ * and 0.001".  Where no option tells it, names of perhaps_plan.field_name do.  Secrets are not
+ * shown.  Returns whether they differ, and if so writes the text, with a NUL at its end, and
+ * otherwise an empty one; 'text' may be NULL.  For perhaps_compare(), which takes some filters
+ * of different capacity, too, it tells what to make the same. */
+PERHAPS_API bool perhaps_difference(const perhaps_filter *a, const perhaps_filter *b,
+                                    char text[PERHAPS_DIFFERENCE_NBYTES]);
 
 /* Keeps of 'filter' only the keys that 'other', which may not be 'filter', has as well.  No key
  * that was added to both is lost.  The fpr, from the actual bits, is then at most the smaller

@@ -32,11 +32,11 @@ typedef struct perhaps_builder perhaps_builder;
 /* How a filter is built.  Zero is the default in every member. */
 struct perhaps_build_options {
     /* How much memory to use, about, beside the filter that perhaps_builder_finish() returns;
-     * 0: a quarter of the machine's. */
+     * 0: a quarter of perhaps_host_memory_nbytes(). */
     uint64_t memory_nbytes;
 
     const char *folder; /* of the temporary file, copied; NULL: $TMPDIR, or else /tmp */
-    unsigned threads;   /* how many to use at the end; 0: as many as the machine has CPUs */
+    unsigned threads;   /* how many to use at the end; 0: perhaps_host_threads() */
 
     /* If 'capacity' is 0: makes room for keys that come later, too, a quarter as many and
      * another 1,000.  Kinds that are built once ignore it. */
@@ -164,6 +164,18 @@ PERHAPS_API int perhaps_bulk_add(perhaps_bulk *bulk, const struct perhaps_keys *
 
 /* Adds the keys that wait, and releases 'bulk'.  NULL is allowed. */
 PERHAPS_API void perhaps_bulk_end(perhaps_bulk *bulk);
+
+/* ---- The machine --------------------------------------------------------------------- */
+
+/* Returns how many bytes of memory this process may use: the least of the machine's, of what
+ * RLIMIT_AS (ulimit -v) leaves, and of what the limits of its control groups leave, of version
+ * 1 or 2, where pages of files that can be read again count as free.  For defaults: it promises
+ * nothing.  Any thread may call it at any time. */
+PERHAPS_API uint64_t perhaps_host_memory_nbytes(void);
+
+/* Returns how many threads can run at once, 1 or more: as many as there are CPUs on which this
+ * process may run, or the quota of its control groups allows, rounded up. */
+PERHAPS_API unsigned perhaps_host_threads(void);
 
 #ifdef __cplusplus
 }

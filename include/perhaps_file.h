@@ -60,9 +60,9 @@ PERHAPS_API uint64_t perhaps_write_nbytes(const perhaps_filter *filter);
 /* Writes some of the bytes of perhaps_write(): those from number 'first' on, at most 'nbytes'
  * of them; none if there are no more.  So a filter can be sent in pieces, which together are
  * the filter if it was not changed meanwhile.  Bodies before and behind these bytes are not
- * read, once a mapped file was checked.  But the checksums are the last bytes, 8 for each page of PERHAPS_PAGE_NBYTES and 8
- * for themselves, and a call that writes any of them reads all bodies.  Returns what
- * perhaps_write() returns. */
+ * read, once a mapped file was checked.  But the checksums are the last bytes, 8 for each page
+ * of PERHAPS_PAGE_NBYTES and 8 for themselves, and a call that writes any of them reads all
+ * bodies.  Returns what perhaps_write() returns. */
 PERHAPS_API int perhaps_write_range(const perhaps_filter *filter, uint64_t first,
                                     uint64_t nbytes, const struct perhaps_sink *sink);
 
@@ -199,8 +199,9 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * - Any number of threads may add, remove and sync at once: they change the filter one after
  *   the other.  To ask it meanwhile, open it 'shared'.
  * - An add or removal fails with PERHAPS_ERR_IO (errno) if the journal has no room on the disk,
- *   and then has done nothing (of many keys, *done were added or removed before).  Room is reserved
- *   before a call returns, so a full disk is not met later.
+ *   and then has done nothing (of many keys, *done were added or removed before).  Room is
+ *   reserved before a call returns, so a full disk is not met later; but some file systems
+ *   cannot do that, such as ext2, and there writing meets it.
  * - Once the system has failed to write or sync, it is not known what is on the disk: all
  *   later changes and syncs fail with the same errno.  Close the filter, and open it again.
  * - When the journal has grown to 'journal_nbytes' the file is saved anew in the background,

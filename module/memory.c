@@ -1,6 +1,7 @@
 /* memory.c - memory from the server, which counts it. */
 #include "memory.h"
 
+#include <perhaps_build.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,10 +36,8 @@ static unsigned long long number_in(const char *path, const char *name,
 static unsigned long long machine_has(void)
 {
     unsigned long long free_kib = number_in("/proc/meminfo", "MemAvailable:", ~0ULL / 1024);
-    unsigned long long most = number_in("/sys/fs/cgroup/memory.max", "", ~0ULL);
-    unsigned long long used = number_in("/sys/fs/cgroup/memory.current", "", 0);
-    unsigned long long left = most > used ? most - used : 0;
-    return free_kib * 1024 < left ? free_kib * 1024 : left;
+    unsigned long long may = perhaps_host_memory_nbytes();
+    return free_kib * 1024 < may ? free_kib * 1024 : may;
 }
 
 /* Returns how many bytes maxmemory leaves.  If the server may throw keys away to make room,

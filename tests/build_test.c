@@ -253,7 +253,8 @@ TEST(test_in_memory_failures)
     }
 }
 
-/* An allocator that any number of threads may call, and that gives just what it is asked for. */
+/* An allocator that any number of threads may call, and that gives just what it is asked
+ * for. */
 static void *exactly(void *context, size_t nbytes)
 {
     (void)context;
@@ -272,7 +273,8 @@ static void build_oddly(struct perhaps_options options, struct rng *rng)
 {
     static const uint64_t memory[] = { 0, 1, 999, 4097, 65537, (1 << 20) + 1, UINT64_MAX };
     static const unsigned threads[] = { 0, 1, 3, 7, 100 };
-    static const struct perhaps_allocator allocator = { exactly, give_back, NULL };
+    static const struct perhaps_allocator allocator = { .allocate = exactly,
+                                                        .release = give_back };
     const uint64_t limit = memory[rng_below(rng, sizeof memory / sizeof *memory)];
     const struct perhaps_build_options how = {
         .memory_nbytes = limit,

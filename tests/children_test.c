@@ -1,5 +1,6 @@
 /* children_test.c - proves that a child of fork() can free a filter, however it was opened, and
- * whatever threads of its parent do at that moment; and that the parent loses nothing by that. */
+ * whatever threads of its parent do at that moment; and that the parent loses nothing by
+ * that. */
 #include "support.h"
 
 #include <pthread.h>

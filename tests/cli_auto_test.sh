@@ -37,7 +37,7 @@ test_sized() {
     check "sized, repeated keys: the same" same f1 g
     "$program" build --seed 5 -o - - in < <(seq 100) >g 2>err
     check "sized, a file and a pipe: the same" same f1 g
-    shows "^notes +it is full" info f1
+    shows "^notes +it is full" info --all f1
     refuses "full: make it anew with a larger -n or with --grow" add f1 not_in
 }
 
@@ -71,7 +71,7 @@ test_sized_options() {
     works remove f keys
     matches keys query f keys
     works build --static -o f < <(cat in)
-    shows "^kind +ribbon" info f
+    shows "^kind +ribbon" info --all f
     works build -o f in
     check "a file: room for later keys" says "room for "
 }

@@ -47,7 +47,7 @@ test_compare_sizes() {
     near 50000 keys_both
     alike sizes compare --json a large
     run build -q --seed 5 -n 1234567 -o other <(seq 50001 150000)
-    refuses "other: differs from a in kind, rate, hash" compare a other
+    refuses "other: differs from a (capacity 1234567 and 150000): build both" compare a other
 }
 
 # A set of integers is exact.
@@ -83,9 +83,9 @@ test_compare_refusals() {
     refuses "not what lies on servers" compare a redis://127.0.0.1:1/x
     refuses "on filters in files only" compare redis://127.0.0.1:1/x a
     run build -q --seed 6 -n 2500 -p 1e-4 -o b keys
-    refuses "b: differs from a in kind, rate, hash, seed" compare a b
+    refuses "b: differs from a (seed 6 and 5): build both with the same options" compare a b
     make b "1 100" --kind cuckoo
-    refuses "b: differs from a in kind, rate, hash, seed" compare a b
+    refuses "b: differs from a (kind cuckoo and blocked): build both" compare a b
     for options in "--kind chain" "--kind elastic" --static; do
         run build -q --seed 5 -n 2500 $options -o b keys
         refuses "filters that grow, age, or are built once cannot be compared" compare b b
@@ -127,7 +127,7 @@ test_intersect_refusals() {
     refuses "writes files only" intersect -o redis://127.0.0.1:1/x a b
     refuses "not what lies on servers" intersect -o d a redis://127.0.0.1:1/x
     run build -q --seed 6 -n 2500 -p 1e-4 -o b keys
-    refuses "b: differs from a" intersect -o d a b
+    refuses "b: differs from a (seed 6 and 5): build both with the same" intersect -o d a b
     for options in "--kind chain" "--kind elastic" --static; do
         run build -q --seed 5 -n 2500 $options -o b keys
         refuses "cannot be put together without the keys" intersect -o d b b

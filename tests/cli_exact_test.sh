@@ -22,6 +22,42 @@ many() {
     }'
 }
 
+# Lines of the second file that are not in the first, each once; also those that are; and those
+# that come once in both together.
+news() { awk 'NR == FNR { old[$0]; next } !($0 in old) && !seen[$0]++' "$@"; }
+olds() { awk 'NR == FNR { old[$0]; next } ($0 in old) || seen[$0]++' "$@"; }
+
+# Yesterday's file and today's, against awk, grep and comm.
+test_against() {
+    many 20000 >yesterday
+    { many 5000 && seq 3000 && tail -n 9000 yesterday; } >today
+    news yesterday today >wanted
+    matches wanted dedup -q --against yesterday today
+    matches wanted dedup -q --exact --against yesterday today
+    matches wanted dedup -q --against yesterday <today
+    matches wanted dedup -q --against - today <yesterday
+    matches wanted dedup -q --against <(gzip -c yesterday) <(gzip -c today)
+    matches wanted dedup -q -j 1 -p 0.5 --against yesterday today
+    grep -vxFf yesterday today | awk '!seen[$0]++' >grepped
+    check "as grep" same wanted grepped
+    comm -13 <(sort -u yesterday) <(sort -u today) >common
+    check "as comm" same common <(sort wanted)
+    olds yesterday today >wanted
+    matches wanted dedup -q -d --against yesterday today
+    onces yesterday today >both
+    grep -xFf both today >wanted
+    matches wanted dedup -q --unique --against yesterday today
+    tells_json "lines new repeated" "4 1 3" dedup --json --against <(seq 9) <(printf '1\n10\n1\n10\n')
+    writes $'lines\t2\nnew\t1\nrepeated\t1\n' dedup -q -c --against <(seq 9) <(printf '1\n10\n')
+    writes $'x,B\n' dedup -q --field 2 --delimiter , --ignore-case --against <(echo z,a) <(printf 'y,A\nx,B\n')
+    writes "" dedup -q --against today today
+    matches keys dedup -q --against empty keys
+    writes "" dedup -q --against keys empty
+    refuses "none: No such file" dedup --against none keys
+    refuses "leave out --exact, --unique, --against" dedup --count-each --against keys keys
+    refuses "leave out" dedup --state S --against keys keys
+}
+
 # agree ARGUMENT...: the three options print for the inputs what awk and sort do.  The words
 # before "--" are options.
 agree() {
@@ -251,8 +287,8 @@ test_options() {
     refuses "leave out -n, --kind" dedup --exact -n 5 keys
     refuses "leave out -n, --kind" dedup --count-each --hash sip keys
     refuses "--unique: prints lines that are never repeated: leave out -d" dedup --unique -d keys
-    refuses "leave out --exact, --unique, -d and -c" dedup --count-each -c keys
-    refuses "leave out --exact, --unique, -d and -c" dedup --count-each --exact keys
+    refuses "leave out --exact, --unique, --against, -d and -c" dedup --count-each -c keys
+    refuses "leave out --exact, --unique, --against, -d and -c" dedup --count-each --exact keys
     refuses "--least: of which counts? give --count-each too" dedup --least 3 keys
     refuses "are only for --exact" dedup --memory 1G keys
     refuses "missing: No such file" dedup --exact missing

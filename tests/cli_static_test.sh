@@ -15,14 +15,13 @@ test_static() {
     matches in query f in
     counts -le 300 query -c f not_in
     works verify f
-    shows '^kind +ribbon$' info f
-    shows '^keys +200,000$' info f
+    shows '^kind +ribbon$' info --all f
+    shows '^keys +200,000$' info --all f
     works build --static -p 1e-9 -o g empty
     ends 1 query g keys
     "$program" build --static -o - in >h 2>err
     matches in query h in
-    works build --static --removable -n 1000 -o r keys # no kind that is built once can: cuckoo
-    works remove r keys
+    refuses "no key is added or removed later" build --static --removable -n 1000 -o r keys
     for arguments in "add f keys" "remove f keys" "merge -o m f g" "build --memory 5 -o m in" \
         "build --static --tmp /no/such -o m in" "build --static --tmp in -o m in" \
         "build --kind ribbon --grow -o m in" "create c -n 100 --kind ribbon" "dedup --kind ribbon in"; do
@@ -130,7 +129,7 @@ test_against() {
     run build --against <(cat others) --against-count 196000 -o g in
     writes $'0\n' query -c g absent
     writes $'5000\n' query -c g in
-    shows '^kind +against$' info f
+    shows '^kind +against$' info --all f
     shows '^kind +against$' plan -n 8e6 --against-count 9e8
     ends 2 build --against no_file -o m in
     ends 2 build --against others --kind blocked -o m in

@@ -119,7 +119,7 @@ test_kinds() {
         works build --kind "$kind" $range -p 0.001 -o f in
         writes $'3000\n' query -c f in
         works verify f
-        shows "^kind +$kind\$" info f
+        shows "^kind +$kind\$" info --all f
         if "$program" add f empty 2>&1 | grep -q 'built once'; then
             ends 2 dedup -q --kind "$kind" -n 3000 in
             continue
@@ -269,7 +269,7 @@ test_fields() {
     check "--field: missing in dedup" says "1 line skipped: ask:3 has no such field"
     reports "1 line skipped: ask:3 has no such field" add --rewrite f --field 2 -d ' ' ask
     run build -n 5 -p 1e-12 -o f --field 2 -d ' ' --crlf < <(printf 'a b\r\n')
-    works query f < <(printf 'b\n')
+    works query --field 1- f < <(printf 'b\n')
     works dedup -n 5 --field 2 --delimiter '\t' < <(printf 'a\\tb\tc\n')
 }
 
@@ -434,7 +434,7 @@ test_key_file() {
     for verb in info verify; do
         works $verb f
     done
-    shows "^hash +sip" info f
+    shows "^hash +sip" info --all f
     works merge -o h f f
 }
 
@@ -451,10 +451,11 @@ test_merge() {
     works merge -q -o fa fa fb
     writes $'2000\n' query -c fa a b
     cp all all.before
-    run build -n 2500 -p 1e-6 -o other a
-    refuses "other: differs from fa" merge -o all fa other
-    run build --seed 0x2a -n 9999 -p 1e-6 -o other a
-    refuses "other: differs from fa" merge -o all fa other
+    run build --seed 43 -n 2500 -p 1e-6 -o other a
+    refuses "other: differs from fa (seed 43 and 42): build both" merge -o all fa other
+    run build --seed 0x2a -n 9999 -p 1e-7 -o other a
+    refuses "other: differs from fa (capacity 9999 and 2500, fpr 1e-07 and 1e-06): build both" \
+        merge -o all fa other
     refuses "missing: No such file" merge -o all fa missing
     check "merge: nothing was saved" same all all.before
     run build -n 100 --kind cuckoo --seed 3 -o x <(seq 100)
@@ -499,7 +500,7 @@ test_verify() {
 test_info_and_plan() {
     seq 1000 >in
     run build -n 1000 -o f in
-    shows "^capacity +1,000\$" info f
+    shows "^capacity +1,000\$" info --all f
     check "info" tells "^fpr asked +0.01\$" "^huge pages +(yes|no) \(mapped file\)\$"
     check "info: instructions" tells "^instructions +[a-z0-9]+\$"
     tells_json capacity 1000 info --json f
@@ -525,7 +526,7 @@ test_info_and_plan() {
 test_together() {
     seq 2000 >in
     works build -p 1e-5 --together -o f in
-    shows "^together +yes\$" info f
+    shows "^together +yes\$" info --all f
     check "info: several lines" tells "^parts +[2-8]\$"
     writes $'2000\n' query -c f in
     run plan -n 1M -p 1% --together

@@ -14,10 +14,10 @@ test_add_is_in_place() {
     writes $'20\n' query -c f <(seq 20)
     cp f f.before
     refuses "full" add f <(seq 5000)
-    check "add: says what is in" grep -q '; [0-9,]* of the keys are in f$' err
+    check "add: says what is in" grep -q '; [0-9,]* of the keys, in no order, are in f$' err
     mv f.before f
-    interrupted INT 0 "of the keys are in f: adding all again is safe" add f
-    check "add, SIGINT: says" grep -qE "interrupted; (0|10) of the keys are in f: adding all again is safe" err
+    interrupted INT 0 "of the keys, in no order, are in f: adding all again is safe" add f
+    check "add, SIGINT: says" grep -qE "interrupted; (0|10) of the keys, in no order, are in f: adding all again is safe" err
     works verify f
 }
 
@@ -224,7 +224,7 @@ test_several_fields() {
     local value
     printf 'a,b,c,d,e\n' >in
     run build -q -n 100 -p 1e-12 --field 1,3-4 -d , -o f in
-    writes $'1\n' query -c f <(echo a,c,d)
+    writes $'1\n' query -c --field 1- f <(echo a,c,d)
     writes $'c,d,a,z\n' query f --field 3,1-2 -d , <(echo c,d,a,z)
     writes $'1\n' query -c f --field 2- -d , <(echo x,a,c,d)
     refuses "has no such field" query --any f --field 1,3-4 -d , <(echo a,b,c)
@@ -233,7 +233,7 @@ test_several_fields() {
     done
     run build -q -n 100 -p 1e-12 --ignore-case -o g <(printf 'Apple\nPEAR\n')
     writes $'aPPLE\npear\n' query --ignore-case g <(printf 'aPPLE\npear\nstone\n')
-    writes $'1\n' query -c g <(printf 'Apple\napple\n')
+    writes $'2\n' query -c g <(printf 'Apple\napple\n')
     ends 1 query --ignore-case --field 2,1 -d , -c f <(echo 'C,D,a' | sed 's/C,D,a/d,A,c/')
 }
 
@@ -333,6 +333,20 @@ test_completions() {
         cut -f 1)" = "--removable" ]
     check "fish: kinds" [ "$(fish -N -c 'source fish.script; complete -C "perhaps plan --kind bloo"' |
         cut -f 1)" = "bloom" ]
+}
+
+# A rate that cannot be reached: the one that the message names can.
+test_rates() {
+    local arguments rate
+    for arguments in "-n 1M --value-bits 16 -p 1e-6" "-n 1M --kind cuckoo -p 1e-12" "-n 1M --grow -p 1e-14" \
+        "-n 1M --kind ribbon -p 1e-14" "-n 1000 --kind fuse -p 1e-13"; do
+        refuses "give " plan $arguments
+        rate=$(expr "$(cat err)" : '.*-p \([0-9.e-]*\)[^0-9]*$')
+        check "plan $arguments: it names a rate: $(cat err)" [ -n "$rate" ]
+        works plan ${arguments% *} "$rate"
+    done
+    works build -q --static -o S keys
+    refuses "S: was built once, and takes no lines: give another state" dedup --state S keys
 }
 
 run_tests

@@ -77,9 +77,9 @@ test_partition_is_deleted_beside_a_crowd() {
     local node key adders
     filled beside 40000 capacity=100000 fpr=1e-4 partitions=64
     added=40000 start_crowd beside adders=1 askers=6 batch=4
+    crowd_adds 20 # before the large batches fill the filter
     "$program" run "$(url beside)" keys=more adders=4 batch=8000 >adders 2>adders_err &
     adders=$!
-    crowd_adds 20
     remove_partition beside 3
     check "it is noticed" within 10 grep -q LOST crowd
     sleep 1 # so that askers meet what the adds have made

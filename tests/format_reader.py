@@ -220,9 +220,11 @@ def read(data, secret=None):
     version, nbytes, live, size, checksum, n, hash_number, seed, check, first, table, *zeros = \
         unpack_from("<IIQQQIIQQQQ5Q", data, 8)
     need(version == 1 and live < 2 and 1 <= n <= 8192 and hash_number in (0, 1, 2, 4, 5, 6), "version")
-    need(first == nbytes == up(120 + 160 * n, 4096) and nbytes <= size == len(data), "sizes")
+    note = zeros.pop(2)
+    need(note < 96 and first == nbytes == up(120 + 160 * n + note, 4096) <= size == len(data), "sizes")
     need(checksum == header_sum(data, nbytes), "checksum of the header")
-    need(not any(zeros) and not any(data[120 + 160 * n:nbytes]), "reserved")
+    need(not any(zeros) and not any(data[120 + 160 * n + note:nbytes]), "reserved")
+    need(all(31 < c != 127 for c in data[120 + 160 * n:][:note]), "note")
     sections, end = [Section(data, 120 + 160 * i) for i in range(n)], nbytes
     for i, s in enumerate(sections):
         need(s.offset == up(end, 4096), "offset of a body")

@@ -75,10 +75,10 @@ static inline int golden_filter(const struct perhaps_options *options, perhaps_f
 }
 
 /* Sets the options and the name of the golden file of this index: one for each kind, then a
- * window of chains, a blocked filter with two lines together, one with a hash of 64 bits, and a
- * ribbon filter of two layers.  The capacities are so small that kinds that grow have to grow,
- * and windows so large that they rotate twice and forget nothing.  Returns false behind the
- * last. */
+ * window of chains, a blocked filter with two lines together, one with a hash of 64 bits, a
+ * ribbon filter of two layers, and a blocked filter with a note.  The capacities are so small
+ * that kinds that grow have to grow, and windows so large that they rotate twice and forget
+ * nothing.  Returns false behind the last. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)
 {
@@ -87,6 +87,7 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
     bool together = !kind && !of_chains && perhaps_kind_at(index - 2);
     bool of_64 = !kind && !of_chains && !together && perhaps_kind_at(index - 3);
     bool layered = !kind && !of_chains && !together && !of_64 && perhaps_kind_at(index - 4);
+    bool noted = index >= 5 && !perhaps_kind_at(index - 4) && perhaps_kind_at(index - 5);
     *options = (struct perhaps_options){ .capacity = 2 * GOLDEN_KEYS,
                                          .fpr = 0.001,
                                          .hashing = { .seed = 42 } };
@@ -94,7 +95,10 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
                             : layered   ? "ribbon"
                             : of_chains ? "window"
                                         : "blocked";
-    if (layered) {
+    if (noted) {
+        *name = "blocked-noted";
+        options->hashing.note = "keys: field=2 delimiter=, ignore-case";
+    } else if (layered) {
         *name = "ribbon-of-layers";
         options->capacity = 60 * GOLDEN_KEYS;
         options->needs = PERHAPS_CAN_BUILD;
@@ -121,7 +125,7 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
     } else if (kind && kind->abilities & PERHAPS_CAN_GROW) {
         options->capacity = GOLDEN_KEYS / 5;
     }
-    return kind || of_chains || together || of_64 || layered;
+    return kind || of_chains || together || of_64 || layered || noted;
 }
 
 #endif

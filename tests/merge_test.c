@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "filter/filter.h"
@@ -144,6 +145,121 @@ TEST(test_too_much)
         scoped_filter *other = filter_of(kind, &keys, CAPACITY, CAPACITY);
         expect_merge_refused(f, other, PERHAPS_ERR_FULL);
     }
+}
+
+/* ---- What differs ------------------------------------------------------------------------ */
+
+static void expect_difference(const perhaps_filter *a, const perhaps_filter *b,
+                              const char *wanted)
+{
+    char text[PERHAPS_DIFFERENCE_NBYTES] = "x";
+    expect(perhaps_difference(a, b, text) == (*wanted != '\0'));
+    if (strcmp(text, wanted) != 0)
+        printf("told: %s\n", text);
+    expect(!strcmp(text, wanted));
+    expect(perhaps_difference(a, b, NULL) == (*wanted != '\0'));
+}
+
+static perhaps_filter *with_options(const char *kind, uint64_t capacity, double fpr,
+                                    uint64_t seed)
+{
+    struct perhaps_options options = {
+        .capacity = capacity, .fpr = fpr, .kind = kind, .hashing = { .seed = seed }
+    };
+    return make_with(&options);
+}
+
+/* The options that differ are told, with both values; a secret is not. */
+TEST(test_differences)
+{
+    static const uint8_t one[16] = { 1 }, other[16] = { 2 };
+    struct perhaps_options sip = { .capacity = 1000,
+                                   .fpr = 0.01,
+                                   .hashing = { .hash = PERHAPS_HASH_SIP, .secret = one } };
+    scoped_filter *f = with_options("blocked", 1000, 0.01, 5);
+    scoped_filter *twin = with_options("blocked", 1000, 0.01, 5);
+    scoped_filter *seed = with_options("blocked", 1000, 0.01, 7);
+    scoped_filter *size = with_options("blocked", 2000, 0.0001, 5);
+    scoped_filter *kind = with_options("cuckoo", 1000, 0.01, UINT64_MAX);
+    scoped_filter *secret = make_with(&sip);
+    sip.hashing.secret = other;
+    scoped_filter *stranger = make_with(&sip);
+    expect_difference(f, f, "");
+    expect_difference(f, twin, "");
+    expect_difference(f, seed, "seed 5 and 7");
+    expect_difference(seed, f, "seed 7 and 5");
+    expect_difference(f, size, "capacity 1000 and 2000, fpr 0.01 and 0.0001");
+    expect_difference(f, kind, "kind blocked and cuckoo, seed 5 and 18446744073709551615");
+    expect_difference(f, secret, "hash xxh3 and sip");
+    expect_difference(secret, stranger, "secret");
+    struct perhaps_options other_hash = {
+        .capacity = 1000, .fpr = 0.01, .hashing = { .hash = PERHAPS_HASH_XXH3_64, .seed = 7 }
+    };
+    scoped_filter *short_hash = make_with(&other_hash);
+    expect_difference(f, short_hash, "hash xxh3 and xxh3-64, seed 5 and 7");
+}
+
+/* Options that follow from none of these are told by the geometry: a chain's parts, too. */
+TEST(test_differences_of_geometry)
+{
+    struct perhaps_options options = { .capacity = 1000,
+                                       .fpr = 1e-6,
+                                       .hashing = { .seed = 5 } };
+    scoped_filter *apart = make_with(&options);
+    options.blocked.together = true;
+    scoped_filter *together = make_with(&options);
+    char text[PERHAPS_DIFFERENCE_NBYTES];
+    expect(perhaps_difference(apart, together, text) && strstr(text, "together 0 and 1"));
+    struct perhaps_options grows = { .capacity = 100,
+                                     .fpr = 0.01,
+                                     .kind = "chain",
+                                     .base = "blocked",
+                                     .hashing = { .seed = 5 } };
+    scoped_filter *chain = make_with(&grows);
+    grows.base = "cuckoo";
+    scoped_filter *other = make_with(&grows);
+    expect_difference(chain, other, "base blocked and cuckoo");
+    grows.base = "blocked";
+    grows.chain.factor = 4;
+    scoped_filter *steep = make_with(&grows);
+    expect(perhaps_difference(chain, steep, text) && strstr(text, "factor 2 and 4"));
+}
+
+/* Of any two filters it tells a difference just if they cannot be merged. */
+TEST(test_differences_of_all_kinds)
+{
+    const double fprs[] = { 0.01, 0.0001 };
+    EACH_KIND(kind, merges) {
+        for (unsigned way = 0; way < 16; way++) {
+            scoped_filter *f = make_filter(kind, CAPACITY, 0.01, test_seed());
+            scoped_filter *other = make_filter(kind, CAPACITY + (way & 3) * 400,
+                                               fprs[way >> 2 & 1], test_seed() ^ (way >> 3));
+            bool differs = perhaps_merge(f, other) == PERHAPS_ERR_MISMATCH;
+            char text[PERHAPS_DIFFERENCE_NBYTES];
+            expect(perhaps_difference(f, other, text) == differs && !*text == !differs);
+        }
+    }
+}
+
+/* Nothing is written behind the text, however many options differ. */
+TEST(test_differences_are_short)
+{
+    struct perhaps_options options = { .capacity = UINT64_C(1) << 20,
+                                       .fpr = 1.23456789e-5,
+                                       .kind = "chain",
+                                       .base = "counting",
+                                       .hashing = { .seed = UINT64_MAX } };
+    scoped_filter *f = make_with(&options);
+    options.capacity++;
+    options.base = "strided";
+    options.fpr = 1.23456788e-6;
+    options.hashing.seed--;
+    scoped_filter *other = make_with(&options);
+    char text[PERHAPS_DIFFERENCE_NBYTES + 1];
+    text[PERHAPS_DIFFERENCE_NBYTES] = 'x';
+    expect(perhaps_difference(f, other, text));
+    expect(text[PERHAPS_DIFFERENCE_NBYTES] == 'x' && strlen(text) < PERHAPS_DIFFERENCE_NBYTES);
+    expect(strstr(text, "seed 18446744073709551615 and 18446744073709551614"));
 }
 
 /* ---- Chains ----------------------------------------------------------------------------- */

@@ -158,7 +158,8 @@ TEST(test_single_calls)
 }
 
 /* The figures of an empty and of a full filter.  Each key is counted, except for a few that
- * were perhaps there already: less than a tenth. */
+ * were perhaps there already: less than a tenth.  A small filter of counters may have a
+ * load below 0.3. */
 TEST(test_stats)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 1000);
@@ -172,7 +173,7 @@ TEST(test_stats)
         expect(!strcmp(full.plan.kind, kind->name) && !strcmp(full.hash, "xxh3"));
         expect(full.plan.capacity == keys.count && full.plan.fpr == 0.01);
         expect(full.keys <= keys.count && full.keys > keys.count * 9 / 10);
-        expect(full.load > (gets_full(kind) ? 0.3 : 0.01) && full.load <= 1);
+        expect(full.load > (gets_full(kind) ? 0.2 : 0.01) && full.load <= 1);
         expect(full.fpr_now > 0 && full.fpr_now <= 0.01);
         expect(full.bits_per_key >= full.plan.bits_per_key);
         expect(!full.mapped && !full.plan.why[0]);

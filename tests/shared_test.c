@@ -135,6 +135,22 @@ TEST(test_growing)
         }
 }
 
+/* More threads than cores, so that some wait in the middle of a look: what they look at is then
+ * split, and written anew for other keys.  A key that is only added unless it is present must
+ * not be taken for present by chance, since then it is lost. */
+TEST(test_preempted)
+{
+    EACH_KIND(kind, takes_threads)
+        for (unsigned round = 0; grows(kind) && round < rounds(60); round++) {
+            scoped_keys keys = make_keys(RANDOM_KEYS, test_seed() + round, 0, 32 * 600);
+            scoped_filter *f = shared_filter(kind, 100, 0.5, test_seed());
+            struct crew crew = { .f = f, .keys = keys, .writers = 32, .seed = round };
+            scene("%s, grown by 32 threads, round %u", kind->name, round);
+            run_crew(&crew);
+            crew_end(&crew);
+        }
+}
+
 /* Adds and removes every key many times.  At the end all that is left is removed, and the
  * filter must be empty, except for counters that have saturated.  With an fpr of 0.9 a filter
  * takes keys until there is no room at all, so that nearly every add moves entries. */

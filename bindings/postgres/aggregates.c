@@ -1,6 +1,6 @@
-/* aggregates.c - perhaps_agg() and perhaps_union().
+/* aggregates.c - perhaps_build() and perhaps_merge().
  *
- * perhaps_agg(value, rate) gives all keys to a builder, which makes the smallest filter of them
+ * perhaps_build(key, fpr) gives all keys to a builder, which makes the smallest filter of them
  * at the end.  All others work on a filter: its bytes are what parallel workers hand over, and
  * the union of two filters is how their work comes together. */
 #include "extension.h"
@@ -71,7 +71,7 @@ static void make_builder(struct pool *pool)
     options.needs = PERHAPS_CAN_BUILD;
     error = perhaps_builder_create(&options, &how, &pool->builder);
     if (error)
-        fail(error, "perhaps_agg");
+        fail(error, "perhaps_build");
 }
 
 /* ---- Keys to the pool ---------------------------------------------------------------- */
@@ -88,25 +88,25 @@ static void flush(struct pool *pool)
     error = pool->builder ? perhaps_builder_add_many(pool->builder, &keys)
                           : perhaps_add_many(pool->loaded.filter, &keys, NULL);
     if (error)
-        fail(error, "perhaps_agg");
+        fail(error, "perhaps_build");
     pool->gathered->count = 0;
 }
 
-/* Reads the arguments behind the value: rate, capacity, kind and seed; the last two may be
+/* Reads the arguments behind the key: fpr, capacity, kind and seed; the last two may be
  * null.  Sets *kind only, since the text is needed once. */
 static struct sizes sizes_of(FunctionCallInfo call, const struct varlena **kind)
 {
     struct sizes sizes = { 0 };
     if (call->args[2].isnull || (call->nargs > 3 && call->args[3].isnull))
         ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                        errmsg("perhaps_agg: rate and capacity may not be null")));
-    sizes.rate = DatumGetFloat8(call->args[2].value);
+                        errmsg("perhaps_build: fpr and capacity may not be null")));
+    sizes.fpr = DatumGetFloat8(call->args[2].value);
     if (call->nargs > 3)
         sizes.capacity = DatumGetInt64(call->args[3].value);
     if (call->nargs > 4 && !call->args[4].isnull)
         *kind = PG_DETOAST_DATUM_PACKED(call->args[4].value);
     if (call->nargs > 5 && !call->args[5].isnull)
-        sizes.seed = DatumGetInt64(call->args[5].value);
+        sizes.seed = seed_of(call->args[5].value);
     return sizes;
 }
 
@@ -130,11 +130,11 @@ static struct pool *begin(FunctionCallInfo call, const struct sizes *sizes,
 
 static bool is_same(const struct sizes *a, const struct sizes *b)
 {
-    return a->rate == b->rate && a->capacity == b->capacity && a->seed == b->seed;
+    return a->fpr == b->fpr && a->capacity == b->capacity && a->seed == b->seed;
 }
 
-PG_FUNCTION_INFO_V1(pg_perhaps_agg_add);
-Datum pg_perhaps_agg_add(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_build_add);
+Datum pg_perhaps_build_add(PG_FUNCTION_ARGS)
 {
     struct pool *pool = PG_ARGISNULL(0) ? NULL : (struct pool *)PG_GETARG_POINTER(0);
     struct key_type *type = fcinfo->flinfo->fn_extra;
@@ -150,7 +150,7 @@ Datum pg_perhaps_agg_add(PG_FUNCTION_ARGS)
         pool = begin(fcinfo, &sizes, kind);
     else if (!is_same(&sizes, &pool->sizes))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("perhaps_agg: rate, capacity and seed must be the same in all "
+                        errmsg("perhaps_build: fpr, capacity and seed must be the same in all "
                                "rows")));
     if (!PG_ARGISNULL(1)) {
         key_of(type, PG_GETARG_DATUM(1), &key);
@@ -167,11 +167,11 @@ static void unite(struct pool *pool, const perhaps_filter *other)
     int error = pool->loaded.filter ? perhaps_merge(pool->loaded.filter, other)
                                     : perhaps_clone(other, &pool->loaded.filter);
     if (error)
-        fail(error, "a union of filters");
+        fail_merge(error, pool->loaded.filter, other);
 }
 
-PG_FUNCTION_INFO_V1(pg_perhaps_union_add);
-Datum pg_perhaps_union_add(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_merge_add);
+Datum pg_perhaps_merge_add(PG_FUNCTION_ARGS)
 {
     MemoryContext context = aggregate_context(fcinfo);
     struct pool *pool = PG_ARGISNULL(0) ? NULL : (struct pool *)PG_GETARG_POINTER(0);
@@ -195,8 +195,8 @@ Datum pg_perhaps_union_add(PG_FUNCTION_ARGS)
 
 /* ---- Parallel workers ---------------------------------------------------------------- */
 
-PG_FUNCTION_INFO_V1(pg_perhaps_agg_combine);
-Datum pg_perhaps_agg_combine(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_build_combine);
+Datum pg_perhaps_build_combine(PG_FUNCTION_ARGS)
 {
     MemoryContext context = aggregate_context(fcinfo);
     struct pool *pool = PG_ARGISNULL(0) ? NULL : (struct pool *)PG_GETARG_POINTER(0);
@@ -213,8 +213,8 @@ Datum pg_perhaps_agg_combine(PG_FUNCTION_ARGS)
     PG_RETURN_POINTER(pool);
 }
 
-PG_FUNCTION_INFO_V1(pg_perhaps_agg_serialize);
-Datum pg_perhaps_agg_serialize(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_build_serialize);
+Datum pg_perhaps_build_serialize(PG_FUNCTION_ARGS)
 {
     struct pool *pool = (struct pool *)PG_GETARG_POINTER(0);
     (void)aggregate_context(fcinfo);
@@ -222,8 +222,8 @@ Datum pg_perhaps_agg_serialize(PG_FUNCTION_ARGS)
     return value_of(pool->loaded.filter);
 }
 
-PG_FUNCTION_INFO_V1(pg_perhaps_agg_deserialize);
-Datum pg_perhaps_agg_deserialize(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_build_deserialize);
+Datum pg_perhaps_build_deserialize(PG_FUNCTION_ARGS)
 {
     struct pool *pool;
     (void)aggregate_context(fcinfo);
@@ -234,8 +234,8 @@ Datum pg_perhaps_agg_deserialize(PG_FUNCTION_ARGS)
 
 /* ---- The result ---------------------------------------------------------------------- */
 
-PG_FUNCTION_INFO_V1(pg_perhaps_agg_final);
-Datum pg_perhaps_agg_final(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_build_final);
+Datum pg_perhaps_build_final(PG_FUNCTION_ARGS)
 {
     struct pool *pool = PG_ARGISNULL(0) ? NULL : (struct pool *)PG_GETARG_POINTER(0);
     Datum value;
@@ -250,7 +250,7 @@ Datum pg_perhaps_agg_final(PG_FUNCTION_ARGS)
         make_builder(pool); /* of no key at all */
     error = perhaps_builder_finish(pool->builder, &pool->loaded.filter);
     if (error)
-        fail(error, "perhaps_agg");
+        fail(error, "perhaps_build");
     value = value_of(pool->loaded.filter);
     release(pool);
     return value;

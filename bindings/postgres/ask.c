@@ -115,11 +115,13 @@ Datum pg_perhaps_info(PG_FUNCTION_ARGS)
     tell_text(&json, "hash", stats.hash);
     tell_number(&json, "capacity", stats.plan.capacity);
     tell_number(&json, "keys", stats.keys);
-    tell_share(&json, "rate", stats.plan.fpr);
-    tell_share(&json, "rate_now", stats.fpr_now);
+    tell_share(&json, "fpr_asked", stats.plan.fpr);
+    tell_share(&json, "fpr_predicted", stats.plan.fpr_predicted);
+    tell_share(&json, "fpr_now", stats.fpr_now);
     tell_share(&json, "load", stats.load);
     tell_share(&json, "bits_per_key", stats.bits_per_key);
-    tell_number(&json, "bytes", nbytes);
+    tell_number(&json, "body_bytes", stats.memory_nbytes);
+    tell_number(&json, "file_bytes", nbytes);
     tell_number(&json, "parts", stats.parts);
     tell_number(&json, "stale", stats.stale);
     tell_number(&json, "failed_adds", stats.failed_adds);

@@ -103,8 +103,8 @@ Datum pg_perhaps_remove(PG_FUNCTION_ARGS)
     return change_value(fcinfo, &(struct change){ run_remove, "perhaps_remove" });
 }
 
-PG_FUNCTION_INFO_V1(pg_perhaps_union);
-Datum pg_perhaps_union(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_merge);
+Datum pg_perhaps_merge(PG_FUNCTION_ARGS)
 {
     struct loaded *a = owned(), *b = owned();
     Datum both;
@@ -113,7 +113,7 @@ Datum pg_perhaps_union(PG_FUNCTION_ARGS)
     load_value(PG_GETARG_DATUM(1), b);
     error = perhaps_merge(a->filter, b->filter);
     if (error)
-        fail(error, "perhaps_union");
+        fail_merge(error, a->filter, b->filter);
     both = value_of(a->filter);
     owned_free(a);
     owned_free(b);

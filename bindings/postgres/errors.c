@@ -37,11 +37,11 @@ static const char *hint_of(int error)
 {
     switch (error) {
     case PERHAPS_ERR_UNSUPPORTED:
-        return "Keys can be added to what perhaps_agg(value, rate, capacity) and "
-               "perhaps_empty(capacity, rate) make, and also removed and counted in what "
-               "perhaps_empty(capacity, rate, 'cuckoo') makes.";
+        return "Keys can be added to what perhaps_build(key, fpr, capacity) and "
+               "perhaps_create(capacity, fpr) make, and also removed and counted in what "
+               "perhaps_create(capacity, fpr, 'cuckoo') makes.";
     case PERHAPS_ERR_FULL:
-        return "Give a higher capacity, or make it by perhaps_empty(capacity, rate, 'chain'), "
+        return "Give a higher capacity, or make it by perhaps_create(capacity, fpr, 'chain'), "
                "which grows.";
     case PERHAPS_ERR_SECRET:
         return "Filters with a secret or a hash of their own cannot be asked in SQL.";
@@ -60,4 +60,14 @@ _Noreturn void fail(int error, const char *doing)
     ereport(ERROR, (errcode(code_of(error)), errmsg("%s: %s", doing, perhaps_strerror(error)),
                     hint ? errhint("%s", hint) : 0));
     pg_unreachable();
+}
+
+_Noreturn void fail_merge(int error, const perhaps_filter *a, const perhaps_filter *b)
+{
+    char difference[PERHAPS_DIFFERENCE_NBYTES];
+    if (error == PERHAPS_ERR_MISMATCH && perhaps_difference(a, b, difference))
+        ereport(ERROR, (errcode(code_of(error)),
+                        errmsg("perhaps_merge: the filters differ: %s", difference),
+                        errhint("Make both with the same capacity, fpr, kind and seed.")));
+    fail(error, "perhaps_merge");
 }

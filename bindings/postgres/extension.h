@@ -26,10 +26,24 @@ static inline size_t value_nbytes(const struct varlena *value)
                                   : VARSIZE(value) - VARHDRSZ;
 }
 
+/* Whether the bytes of a value lie behind its header.  (VARATT_IS_SHORT() is true for pointers
+ * to bytes that lie elsewhere, too.) */
+static inline bool value_is_plain(const struct varlena *value)
+{
+    return !VARATT_IS_EXTERNAL(value) && !VARATT_IS_COMPRESSED(value);
+}
+
+/* Where the checksum of all of the header is; the last 8 bytes of a file are that of all other
+ * checksums (doc/FORMAT.md).  Values have gone through the library, so theirs are right. */
+enum { HEADER_CHECKSUM_AT = 32, CHECKSUM_NBYTES = 8, FILE_NBYTES_LEAST = 4096 };
+
 /* ---- errors.c ------------------------------------------------------------------------ */
 
 /* Raises an error of the library; 'doing' tells what failed.  errno is that of the error. */
 _Noreturn void fail(int error, const char *doing);
+
+/* The same for two filters that could not be merged: tells in what they differ. */
+_Noreturn void fail_merge(int error, const perhaps_filter *a, const perhaps_filter *b);
 
 /* ---- keys.c: values to keys (bindings/README.md) ------------------------------------- */
 
@@ -117,10 +131,11 @@ Datum value_of(const perhaps_filter *filter);
 /* Makes an empty filter. */
 struct sizes {
     int64 capacity; /* 0: unknown */
-    double rate;
+    double fpr;
     int64 seed; /* 0: DEFAULT_SEED */
     const char *kind;
 };
+int64 seed_of(Datum seed); /* of an argument, which may not be 0 */
 void options_of(const struct sizes *sizes, struct perhaps_options *options);
 void make_filter(const struct sizes *sizes, struct loaded *loaded);
 

@@ -38,10 +38,6 @@ struct site {
 
 /* ---- Identities ---------------------------------------------------------------------- */
 
-/* Where the checksum of all of the header is; the last 8 bytes of a file are that of all other
- * checksums (doc/FORMAT.md).  Values have gone through the library, so theirs are right. */
-enum { HEADER_CHECKSUM_AT = 32, CHECKSUM_NBYTES = 8, FILE_NBYTES_LEAST = 4096 };
-
 static void identify_toasted(const struct varlena *value, struct identity *identity)
 {
     struct varatt_external pointer;
@@ -173,7 +169,7 @@ const struct loaded *site_load(struct site *site, Datum value)
         identify_toasted(v, &identity);
         return load_toasted(site, value, &identity);
     }
-    if (VARATT_IS_EXTENDED(v) && !VARATT_IS_SHORT(v)) { /* compressed, or elsewhere in memory */
+    if (!value_is_plain(v)) { /* compressed, or elsewhere in memory */
         v = PG_DETOAST_DATUM_PACKED(value);
         value = PointerGetDatum(v);
     }

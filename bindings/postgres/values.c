@@ -61,7 +61,7 @@ static _Noreturn void refuse_size(double nbytes)
     ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
                     errmsg("a filter of %.3g GB is no value: values have less than 1 GB",
                            nbytes / (1 << 30)),
-                    errhint("Ask for fewer keys or a higher rate, divide the keys by "
+                    errhint("Ask for fewer keys or a higher fpr, divide the keys by "
                             "perhaps_shard(), or build a file and ask it by "
                             "perhaps_contains_file().")));
     pg_unreachable();
@@ -112,22 +112,31 @@ static Datum admit(const void *bytes, size_t nbytes)
 
 void options_of(const struct sizes *sizes, struct perhaps_options *options)
 {
-    if (!(sizes->rate >= PERHAPS_FPR_MIN && sizes->rate < 1))
+    if (!(sizes->fpr >= PERHAPS_FPR_MIN && sizes->fpr < 1))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("the rate is %g: it must be at least %g and less than 1",
-                               sizes->rate, PERHAPS_FPR_MIN)));
+                        errmsg("the fpr is %g: it must be at least %g and less than 1",
+                               sizes->fpr, PERHAPS_FPR_MIN)));
     if (sizes->capacity < 0 || (uint64)sizes->capacity > PERHAPS_CAPACITY_MAX)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("the capacity is %lld: it must be from 1 to 2^48",
                                (long long)sizes->capacity)));
     *options = (struct perhaps_options){
         .capacity = (uint64)sizes->capacity,
-        .fpr = sizes->rate,
+        .fpr = sizes->fpr,
         .kind = sizes->kind,
-        .hashing = { .hash = sizes->rate >= RATE_OF_64_BITS ? PERHAPS_HASH_XXH3_64
-                                                            : PERHAPS_HASH_XXH3,
+        .hashing = { .hash = sizes->fpr >= RATE_OF_64_BITS ? PERHAPS_HASH_XXH3_64
+                                                           : PERHAPS_HASH_XXH3,
                      .seed = sizes->seed ? (uint64)sizes->seed : DEFAULT_SEED },
     };
+}
+
+int64 seed_of(Datum seed)
+{
+    if (!DatumGetInt64(seed))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("the seed is 0: it must be another number"),
+                        errhint("Without a seed, or with NULL, filters have one fixed seed.")));
+    return DatumGetInt64(seed);
 }
 
 /* Refuses a kind that nobody knows, or of which no empty filter can be made. */
@@ -173,8 +182,8 @@ void make_filter(const struct sizes *sizes, struct loaded *loaded)
     check_size(loaded->filter); /* nothing was written to it yet, so it takes no memory */
 }
 
-PG_FUNCTION_INFO_V1(pg_perhaps_empty);
-Datum pg_perhaps_empty(PG_FUNCTION_ARGS)
+PG_FUNCTION_INFO_V1(pg_perhaps_create);
+Datum pg_perhaps_create(PG_FUNCTION_ARGS)
 {
     struct sizes sizes = { 0 };
     struct loaded *loaded;
@@ -182,11 +191,11 @@ Datum pg_perhaps_empty(PG_FUNCTION_ARGS)
     if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
         PG_RETURN_NULL();
     sizes.capacity = PG_GETARG_INT64(0);
-    sizes.rate = PG_GETARG_FLOAT8(1);
+    sizes.fpr = PG_GETARG_FLOAT8(1);
     if (!PG_ARGISNULL(2))
         sizes.kind = text_to_cstring(PG_GETARG_TEXT_PP(2));
     if (!PG_ARGISNULL(3))
-        sizes.seed = PG_GETARG_INT64(3);
+        sizes.seed = seed_of(PG_GETARG_DATUM(3));
     loaded = owned();
     make_filter(&sizes, loaded);
     value = value_of(loaded->filter);

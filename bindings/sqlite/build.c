@@ -1,4 +1,4 @@
-/* build.c - perhaps_build(value, rate [, options]), an aggregate.
+/* build.c - perhaps_build(key, fpr [, options]), an aggregate.
  *
  * The library is given many keys at a time: they are collected in one piece of memory, since
  * SQLite keeps the value of a row only for the row. */
@@ -23,7 +23,7 @@ static const struct perhaps_options of_no_row = { .capacity = 1000,
 struct building {
     perhaps_builder *builder;
     bool failed;
-    double rate;
+    double fpr;
     char *options; /* as they were given; NULL: none */
     size_t nkeys;
     uint32_t offset[BATCH_KEYS + 1];
@@ -39,15 +39,14 @@ static void release(struct building *b)
 
 /* ---- Begin --------------------------------------------------------------------------- */
 
-/* Reads the rate.  Returns false after it has failed the call. */
-static bool take_rate(sqlite3_context *context, sqlite3_value *value, double *rate)
+/* Reads the fpr.  Returns false after it has failed the call. */
+static bool take_fpr(sqlite3_context *context, sqlite3_value *value, double *fpr)
 {
     int type = sqlite3_value_numeric_type(value);
-    *rate = sqlite3_value_double(value);
-    if ((type == SQLITE_FLOAT || type == SQLITE_INTEGER) && *rate >= PERHAPS_FPR_MIN &&
-        *rate < 1)
+    *fpr = sqlite3_value_double(value);
+    if ((type == SQLITE_FLOAT || type == SQLITE_INTEGER) && *fpr >= PERHAPS_FPR_MIN && *fpr < 1)
         return true;
-    fail(context, build_name, "the rate must be a number from 1e-15 to less than 1, as 0.001");
+    fail(context, build_name, "the fpr must be a number from 1e-15 to less than 1, as 0.001");
     return false;
 }
 
@@ -92,10 +91,10 @@ static bool begin(sqlite3_context *context, struct building *b, int nargs, sqlit
     struct choices choices = { 0 };
     const struct perhaps_build_options how = { .memory_nbytes = MEMORY_NBYTES,
                                                .leaves_room = true };
-    if (!take_rate(context, args[1], &b->rate) ||
+    if (!take_fpr(context, args[1], &b->fpr) ||
         !take_options(context, b, nargs > 2 ? args[2] : NULL, &choices))
         return false;
-    choices.options.fpr = b->rate;
+    choices.options.fpr = b->fpr;
     if (!complete(context, &choices))
         return false;
     int error = perhaps_builder_create(&choices.options, &how, &b->builder);
@@ -131,10 +130,10 @@ static int add(struct building *b, const struct key *key)
     return 0;
 }
 
-/* Returns whether rate and options are those of the first row. */
+/* Returns whether fpr and options are those of the first row. */
 static bool are_same(const struct building *b, int nargs, sqlite3_value **args)
 {
-    if (sqlite3_value_double(args[1]) != b->rate)
+    if (sqlite3_value_double(args[1]) != b->fpr)
         return false;
     if (nargs < 3)
         return true;
@@ -150,7 +149,7 @@ static bool take_row(sqlite3_context *context, struct building *b, int nargs,
     if (!b->builder && !begin(context, b, nargs, args))
         return false;
     if (!are_same(b, nargs, args)) {
-        fail(context, build_name, "the rate and the options must be the same for all rows");
+        fail(context, build_name, "the fpr and the options must be the same for all rows");
         return false;
     }
     if (sqlite3_value_type(args[0]) == SQLITE_NULL)

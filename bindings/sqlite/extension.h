@@ -106,8 +106,8 @@ sql_function contains_function, count_function, add_function, remove_function; /
 sql_function open_function, save_function, allow_function, secret_function;
 sql_function version_function;
 sql_function info_function;          /* info.c */
-sql_function build_step, union_step; /* build.c, union.c */
-sql_final build_final, union_final;
+sql_function build_step, merge_step; /* build.c, merge.c */
+sql_final build_final, merge_final;
 
 /* ---- options.c: the third argument of perhaps_build() -------------------------------- */
 
@@ -117,7 +117,8 @@ struct choices {
     bool secret; /* hash under the secret of the connection */
 };
 
-/* Reads options such as "n=1000000 seed=7".  Returns false after it has failed the call. */
+/* Reads options such as "capacity=1000000 seed=7".  Returns false after it has failed the
+ * call. */
 bool read_choices(sqlite3_context *context, const char *function, const char *text,
                   struct choices *choices);
 

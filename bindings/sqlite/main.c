@@ -23,7 +23,7 @@ static const struct registered {
     /* a random seed, unless it is told */
     { "perhaps_build", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS, NULL, build_step, build_final },
     { "perhaps_build", 3, SQLITE_UTF8 | SQLITE_INNOCUOUS, NULL, build_step, build_final },
-    { "perhaps_union", 1, PURE, NULL, union_step, union_final },
+    { "perhaps_merge", 1, PURE, NULL, merge_step, merge_final },
     { "perhaps_contains", 2, PURE, contains_function, NULL, NULL },
     { "perhaps_count", 2, PURE, count_function, NULL, NULL },
     { "perhaps_add", -1, PURE, add_function, NULL, NULL },

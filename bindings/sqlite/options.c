@@ -35,8 +35,8 @@ static bool read_kind(const char *text, const char **name)
 static bool read_word(const char *word, struct choices *choices)
 {
     struct perhaps_options *o = &choices->options;
-    if (!strncmp(word, "n=", 2))
-        return read_number(word + 2, &o->capacity) && o->capacity > 0 &&
+    if (!strncmp(word, "capacity=", 9))
+        return read_number(word + 9, &o->capacity) && o->capacity > 0 &&
                o->capacity <= PERHAPS_CAPACITY_MAX;
     if (!strncmp(word, "seed=", 5))
         return read_number(word + 5, &o->hashing.seed) && o->hashing.seed > 0;
@@ -84,8 +84,8 @@ bool read_choices(sqlite3_context *context, const char *function, const char *te
         word[nbytes] = '\0';
         if (nbytes && !read_word(word, choices)) {
             fail(context, function,
-                 "no option '%s': n=NUMBER, seed=NUMBER, kind=NAME, static, removable, grow, "
-                 "secret",
+                 "no option '%s': capacity=NUMBER, seed=NUMBER, kind=NAME, static, removable, "
+                 "grow, secret",
                  word);
             return false;
         }

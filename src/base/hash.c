@@ -268,11 +268,22 @@ static bool take_secret(struct hasher *hasher, const struct perhaps_hashing *has
            (hasher->id != PERHAPS_HASH_CUSTOM || hashing->function);
 }
 
+bool is_note(const char *text, size_t nbytes)
+{
+    const char delete = 127;
+    for (size_t i = 0; i < nbytes; i++)
+        if ((uint8_t)text[i] < ' ' || text[i] == delete)
+            return false;
+    return nbytes <= PERHAPS_NOTE_MAX;
+}
+
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
 {
+    const char *note = hashing->note ? hashing->note : "";
     *hasher = (struct hasher){ .id = hashing->hash, .seed = hashing->seed, .ready = true };
-    if ((unsigned)hasher->id >= PERHAPS_HASH_COUNT)
+    if ((unsigned)hasher->id >= PERHAPS_HASH_COUNT || !is_note(note, strlen(note)))
         return PERHAPS_ERR_ARGUMENT;
+    memcpy(hasher->note, note, strlen(note) + 1);
     if (!take_secret(hasher, hashing)) {
         if (hasher->id == PERHAPS_HASH_CUSTOM)
             return PERHAPS_ERR_SECRET;

@@ -20,11 +20,17 @@ struct hasher {
     bool ready;                      /* false: opened without its secret or function */
     perhaps_hash_function *function; /* custom */
     void *context;                   /* custom: passed to 'function' */
+    char note[PERHAPS_NOTE_MAX + 1]; /* what was done to keys before */
 };
+
+/* Returns whether these bytes can be a note: there are not too many, and no control characters
+ * are among them. */
+bool is_note(const char *text, size_t nbytes);
 
 /* Sets up the hash of a new filter, and draws the seed or the secret if the caller gave none.
  * Returns 0; PERHAPS_ERR_SECRET (custom without a function); PERHAPS_ERR_ARGUMENT for an
- * unknown hash; or PERHAPS_ERR_IO if the system gave no random bytes. */
+ * unknown hash, or what can be no note; or PERHAPS_ERR_IO if the system gave no random
+ * bytes. */
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing);
 
 /* Sets up the hash of a saved filter: id, seed and check value come from the file, the rest

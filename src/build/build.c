@@ -27,10 +27,8 @@ static bool wants_copies(unsigned needs)
 static void choose(struct perhaps_build_options *how)
 {
     const uint64_t least = (uint64_t)1 << 20;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (!how->memory_nbytes)
-        how->memory_nbytes =
-            pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 : UINT64_C(1) << 30;
+        how->memory_nbytes = perhaps_host_memory_nbytes() / 4;
     if (how->memory_nbytes < least)
         how->memory_nbytes = least;
     how->threads = threads_or_all(how->threads);

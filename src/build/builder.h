@@ -55,12 +55,11 @@ static inline bool is_sized(const perhaps_builder *b)
     return b->kind && !b->kind->builds;
 }
 
-/* Returns how many threads to use: those that were asked for, or if that is 0 as many as the
- * machine has CPUs. */
+/* Returns how many threads to use: those that were asked for, or if that is 0 as many as can
+ * run at once. */
 static inline unsigned threads_or_all(unsigned asked)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    return asked ? asked : cpus > 0 ? (unsigned)cpus : 1;
+    return asked ? asked : perhaps_host_threads();
 }
 
 /* Notes the first error, with its errno.  Returns that one, and sets errno. */

@@ -89,7 +89,8 @@ static struct perhaps_options chosen_options(const perhaps_builder *b)
                                                 .seed = hasher->seed,
                                                 .secret = hasher->secret,
                                                 .function = hasher->function,
-                                                .context = hasher->context };
+                                                .context = hasher->context,
+                                                .note = hasher->note };
     return options;
 }
 

@@ -41,6 +41,8 @@ static int hash_like(const perhaps_filter *model, const struct perhaps_hashing *
         return hasher->ready ? 0 : PERHAPS_ERR_SECRET;
     }
     struct perhaps_hashing hashing = *own;
+    if (!hashing.note)
+        hashing.note = model->hasher.note;
     int error = plan_hash(model->kind, &model->geometry, &hashing);
     return error ? error : hasher_create(hasher, &hashing);
 }

@@ -9,19 +9,10 @@
 #include "../filter/filter.h"
 
 /* Returns whether a key has its bits or fingerprint at the same place in both filters; of
- * composites, in the parts that both have.  Parts that come later follow from capacity and
- * fpr. */
+ * composites, in the parts that both have. */
 static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
 {
-    struct geometry g = filter_geometry(a), other = filter_geometry(b);
-    bool same = a->kind == b->kind && hasher_equal(&a->hasher, &b->hasher) &&
-                g.body_nbytes == other.body_nbytes &&
-                !memcmp(g.field, other.field, sizeof g.field);
-    if (same && a->kind->composite)
-        same = g.capacity == other.capacity && g.fpr == other.fpr;
-    for (size_t i = 0; same && i < a->parts.count && i < b->parts.count; i++)
-        same = same_shape(a->parts.part[i], b->parts.part[i]);
-    return same;
+    return !perhaps_difference(a, b, NULL);
 }
 
 /* Gives body and parts of 'from' to 'f': by exchanging them, or, if the body of 'f' is mapped

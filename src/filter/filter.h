@@ -431,6 +431,12 @@ struct filter_kind {
     size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
 
+    /* Returns whether a key of a shared filter is there, with the locks of its entry.  While
+     * other threads write, contains() may see half of what they write, and find by chance what
+     * is not there: an add that relies on that would lose the key.  NULL: what contains() finds
+     * is there. */
+    bool (*holds)(perhaps_filter *f, const struct keyhash *key);
+
     /* -- NULL: this kind cannot -- */
 
     /* Adds keys in order, and sets *done to how many succeeded: all, or those before the first
@@ -590,7 +596,8 @@ static inline int filter_check_once(const perhaps_filter *f)
 }
 
 /* Makes a copy in memory with this hash, which gives the same hashes as that of the filter, and
- * does not check what it copies.  Returns 0; or sets *copy to NULL and returns PERHAPS_ERR_MEMORY. */
+ * does not check what it copies.  Returns 0; or sets *copy to NULL and returns
+ * PERHAPS_ERR_MEMORY. */
 int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
                 const struct perhaps_allocator *allocator, bool shared, perhaps_filter **copy);
 

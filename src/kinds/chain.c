@@ -284,6 +284,24 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     return parts_contain(f, 0, parts_count(f), keys, ahead, n, answer);
 }
 
+/* Looks once more whether older layers have keys, where contains() does not suffice: another
+ * thread may not have noticed yet that a layer is no longer the newest, and add to it.  Returns
+ * how many answers are true then. */
+static size_t confirm(const perhaps_filter *f, size_t end, const struct keyhash *keys, size_t n,
+                      bool *answer)
+{
+    const struct filter_kind *base = f->geometry.base;
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        const bool perhaps = answer[i];
+        answer[i] = false;
+        for (size_t layer = end; perhaps && layer > 0 && !answer[i]; layer--)
+            answer[i] = base->holds(f->parts.part[layer - 1], &keys[i]);
+        found += answer[i];
+    }
+    return found;
+}
+
 /* Adds keys to the newest layer, until it is full: then appends a layer and returns 0 with
  * *done < n.  A key that an older layer has is not added again, unless its copies count. */
 static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
@@ -297,6 +315,8 @@ static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct 
         memset(answer, false, n);
     else
         found = parts_contain(f, 0, count - 1, keys, ahead, n, answer);
+    if (found && f->shared && f->geometry.base->holds)
+        found = confirm(f, count - 1, keys, n, answer);
     int error = found ? parts_add_missing(layer, keys, n, unless_present, answer, done)
                       : filter_add_hashed(layer, keys, ahead, n, unless_present, answer, done);
     return error == PERHAPS_ERR_FULL ? grow(f, layer) : error;

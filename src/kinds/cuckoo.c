@@ -218,6 +218,16 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
+static bool holds(perhaps_filter *f, const struct keyhash *key)
+{
+    struct table t = table_of(f);
+    struct entry e = entry_of(&t, key);
+    table_lock(&t, e.first, e.second);
+    const bool there = table_copies(&t, &e) > 0;
+    table_unlock(&t, e.first, e.second);
+    return there;
+}
+
 /* Removes one copy of an entry whose buckets are locked.  Returns whether there was one. */
 static bool remove_one(const struct table *t, const struct entry *e)
 {
@@ -384,6 +394,7 @@ const struct filter_kind kind_cuckoo = {
     .prefetch = loops_prefetch,
     .contains = contains,
     .reads = reads,
+    .holds = holds,
     .add = add,
     .remove = remove_,
     .count = count,

@@ -272,19 +272,20 @@ static int insert(perhaps_filter *f, const struct keyhash *key, bool unless_pres
     } while (true);
 }
 
-/* With 'unless_present' the loops look for a key first, since they are fast.  A filter of one
- * thread then adds the key without another look; in a shared filter another thread may have
- * added it meanwhile, so insert() looks again. */
+/* With 'unless_present' the loops look for a key first, since they are fast.  Not so in a
+ * shared filter: they may read a segment while another thread makes one for other keys of it,
+ * and find by chance what is not there.  A query may err so, but an add that relied on it would
+ * lose the key.  There insert() looks, which has the segment locked. */
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     for (*done = 0; *done < n; ++*done) {
         size_t i = *done;
         answer[i] = false;
-        if (unless_present && contains(f, &keys[i], &ahead[i], 1, &answer[i]))
-            continue;
-        if (!unless_present)
+        if (!unless_present || f->shared)
             prefetch(f, &ahead[i], 1);
+        else if (contains(f, &keys[i], &ahead[i], 1, &answer[i]))
+            continue;
         int error = insert(f, &keys[i], unless_present && f->shared, &answer[i]);
         if (error)
             return error;

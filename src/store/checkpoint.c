@@ -97,7 +97,8 @@ int journal_copy(struct journal *j, uint64_t first)
 
 /* ---- The file ---------------------------------------------------------------------------- */
 
-/* Saves the filter or its copy, which has record S.  Damaged pages must not get new checksums. */
+/* Saves the filter or its copy, which has record S.  Damaged pages must not get new
+ * checksums. */
 static int save(struct journal *j, const perhaps_filter *f, uint64_t s)
 {
     const struct journal_mark mark = { .id = j->mark.id, .sequence = s };

@@ -18,6 +18,7 @@ enum {
     FEATURES_OFFSET = 16,
     CHECKSUM_OFFSET = 32,
     SECTIONS_OFFSET = 40,
+    NOTE_OFFSET = 96,
     FIXED_NBYTES = 120, /* the header without its sections, which come next */
     SECTION_NBYTES = 160,
 };
@@ -87,7 +88,8 @@ static void header_fields(struct cursor *c, struct header *h)
     field64(c, &h->table_offset);
     field64(c, &h->journal.id);
     field64(c, &h->journal.sequence);
-    for (int i = 0; i < 3; i++)
+    field64(c, &h->note_nbytes);
+    for (int i = 0; i < 2; i++)
         fixed64(c, 0);
 }
 
@@ -140,9 +142,15 @@ static void seal(uint8_t *bytes, uint64_t nbytes)
 
 /* ---- Encode ----------------------------------------------------------------------------- */
 
-static uint64_t header_nbytes(uint32_t sections)
+/* Returns where the sections end, and the note begins. */
+static uint64_t sections_end(uint32_t sections)
 {
-    return round_up(FIXED_NBYTES + (uint64_t)sections * SECTION_NBYTES, HEADER_NBYTES);
+    return FIXED_NBYTES + (uint64_t)sections * SECTION_NBYTES;
+}
+
+static uint64_t header_nbytes(uint32_t sections, uint64_t note_nbytes)
+{
+    return round_up(sections_end(sections) + note_nbytes, HEADER_NBYTES);
 }
 
 /* Returns where a body begins after one that ends at 'end': at a multiple of 4096 bytes, the
@@ -175,7 +183,8 @@ static uint64_t bodies_end(const perhaps_filter *f, uint64_t at)
 void container_plan(const perhaps_filter *f, struct header *h)
 {
     uint32_t sections = count_sections(f);
-    uint64_t nbytes = header_nbytes(sections), end = bodies_end(f, nbytes);
+    const uint64_t note_nbytes = strlen(f->hasher.note);
+    uint64_t nbytes = header_nbytes(sections, note_nbytes), end = bodies_end(f, nbytes);
     *h = (struct header){
         .nbytes = nbytes,
         .table_offset = end,
@@ -184,7 +193,9 @@ void container_plan(const perhaps_filter *f, struct header *h)
         .hash_id = f->hasher.id,
         .hash_seed = f->hasher.seed,
         .hash_check = f->hasher.check,
+        .note_nbytes = note_nbytes,
     };
+    memcpy(h->note, f->hasher.note, sizeof h->note);
 }
 
 struct encoder {
@@ -219,6 +230,7 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
     struct encoder e = { .cursor = { .at = bytes, .storing = true }, .end = h.nbytes };
     header_fields(&e.cursor, &h);
     encode_sections(&e, f, SECTION_ROOT);
+    memcpy(e.cursor.at, h.note, h.note_nbytes);
     seal(bytes, h.nbytes);
 }
 
@@ -244,10 +256,11 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
         return PERHAPS_ERR_DAMAGED;
     if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)(FEATURE_LIVE | FEATURE_JOURNAL))
         return PERHAPS_ERR_VERSION; /* an unknown feature may change all that follows */
-    uint32_t sections = load32(bytes + SECTIONS_OFFSET);
+    const uint32_t sections = load32(bytes + SECTIONS_OFFSET);
+    const uint64_t note_nbytes = load64(bytes + NOTE_OFFSET);
     *nbytes = load32(bytes + 12);
-    if (sections < 1 || sections > SECTIONS_MOST || *nbytes != header_nbytes(sections) ||
-        *nbytes > file_nbytes)
+    if (sections < 1 || sections > SECTIONS_MOST || note_nbytes > PERHAPS_NOTE_MAX ||
+        *nbytes != header_nbytes(sections, note_nbytes) || *nbytes > file_nbytes)
         return PERHAPS_ERR_DAMAGED;
     return 0;
 }
@@ -287,6 +300,8 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     memcpy(copy, bytes, sizeof copy);
     struct cursor c = { .at = copy, .as_expected = true };
     header_fields(&c, h);
+    const uint8_t *note = bytes + sections_end(h->sections);
+    memcpy(h->note, note, h->note_nbytes);
     h->live = container_is_live(bytes);
     error = load_section(bytes, 0, &first);
     bool journaled = container_has_journal(bytes);
@@ -294,9 +309,8 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
         return PERHAPS_ERR_VERSION;
     if (journaled && (h->live || !h->journal.id))
         return PERHAPS_ERR_DAMAGED;
-    if (error || !c.as_expected ||
-        !all_zero(bytes + FIXED_NBYTES + (size_t)h->sections * SECTION_NBYTES,
-                  bytes + h->nbytes))
+    if (error || !c.as_expected || !is_note(h->note, h->note_nbytes) ||
+        !all_zero(note + h->note_nbytes, bytes + h->nbytes))
         return PERHAPS_ERR_VERSION; /* the checksum is right: a later version wrote this */
     if (h->hash_id < PERHAPS_HASH_COUNT &&
         (h->hash_id == PERHAPS_HASH_INTEGER) != first.kind->exact)

@@ -38,6 +38,8 @@ struct header {
     uint64_t hash_check;
     bool live; /* processes write it in place: counters change, checksums are void */
     struct journal_mark journal;
+    uint64_t note_nbytes; /* of what hash.h calls a note */
+    char note[PERHAPS_NOTE_MAX + 1];
 };
 
 /* Returns how many bytes all pages have. */

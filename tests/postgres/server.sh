@@ -4,6 +4,8 @@
 #     server_start LIBRARIES     the folder with perhaps.so, perhaps.control and perhaps--*.sql
 #     psql ... ; server_stop     PGHOST, PGUSER and PGDATABASE are set
 #
+# Each server_start starts one more server, and PGHOST is that of the last; server_stop stops all.
+#
 # The server finds its libraries and its extensions relative to its program.  So the program is
 # copied to a tree of its own, $server_tree, which else is links to the installed one.  It listens
 # on a socket in that tree only, and is gone with it at the end.  PRELOAD has libraries that it
@@ -15,6 +17,8 @@ server_skip() {
     echo "skipped: $1"
     exit 77
 }
+
+server_pids=() server_trees=() # of all servers
 
 # PostgreSQL refuses to run as root: root becomes the user postgres, or nobody.
 server_owner=$(id -un)
@@ -42,6 +46,7 @@ server_make() {
     [ -x "$bin/initdb" ] && [ -x "$bin/postgres" ] || server_skip "no PostgreSQL server"
     [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null || server_skip "root has no setpriv"
     server_tree=$(mktemp -d "${TMPDIR:-/tmp}/perhaps-postgres.XXXXXX")
+    server_trees+=("$server_tree")
     trap server_stop EXIT
     trap 'exit 130' INT TERM
     chmod 755 "$server_tree"
@@ -90,6 +95,7 @@ server_start() {
     for _ in $(seq 300); do
         if psql -qXAtc 'SELECT 1' >/dev/null 2>&1; then
             server_pid=$(head -n 1 "$server_tree/data/postmaster.pid")
+            server_pids+=("$server_pid")
             return 0
         fi
         kill -0 "$starter" 2>/dev/null || break
@@ -100,10 +106,13 @@ server_start() {
 }
 
 server_stop() {
-    if [ -n "${server_pid:-}" ]; then
-        kill -INT "$server_pid" 2>/dev/null # ends at once
-        wait
-        server_pid=
-    fi
-    [ -z "${server_tree:-}" ] || rm -rf "$server_tree"
+    local pid tree
+    for pid in "${server_pids[@]}"; do
+        kill -INT "$pid" 2>/dev/null # ends at once
+    done
+    [ "${#server_pids[@]}" -eq 0 ] || wait
+    for tree in "${server_trees[@]}"; do
+        rm -rf "$tree"
+    done
+    server_pids=() server_trees=() server_pid=
 }

@@ -21,7 +21,7 @@ SEED = chosen_seed() or 42
 
 def made_by(*keys, **options):
     """A filter with these keys, added one by one."""
-    options = {'n': 1000, 'fpr': 1e-9, 'seed': SEED, 'hash': 'xxh3', **options}
+    options = {'capacity': 1000, 'fpr': 1e-9, 'seed': SEED, 'hash': 'xxh3', **options}
     f = perhaps.Filter(**options)
     for key in keys:
         f.add(key)

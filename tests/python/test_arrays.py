@@ -12,14 +12,14 @@ from support import SEED, made_by, raised
 
 
 def filled(keys):
-    f = made_by(n=20000)
+    f = made_by(capacity=20000)
     f.add_many(keys)
     return f
 
 
 def holds_exactly(keys, items):
     """Whether these many keys are the same as those items, one by one."""
-    f = made_by(*items, n=20000)
+    f = made_by(*items, capacity=20000)
     strangers = [f'stranger {i}' for i in range(100)]
     return (filled(keys) == f and f.contains_many(keys).tolist() == [True] * len(items) and
             not any(filled(keys).contains_many(strangers)))
@@ -40,7 +40,7 @@ def test_numbers_of_every_type(dtype):
     assert all(int(k) in f for k in many[::17])
     assert all(f.contains_many(many)) and all(f.contains_many(many.tolist()))
     empty = numpy.array([], dtype)
-    assert filled(empty) == made_by(n=20000) and f.contains_many(empty).tolist() == []
+    assert filled(empty) == made_by(capacity=20000) and f.contains_many(empty).tolist() == []
 
 
 @pytest.mark.parametrize('letter', 'bBhHiIlLqQ')
@@ -72,7 +72,7 @@ def test_what_does_not_lie_in_a_row():
     for bad in (table[:, ::2], table.T, numpy.asfortranarray(table)):
         assert 'ascontiguousarray' in str(raised(BufferError, made_by().add_many, bad))
     a.flags.writeable = False
-    assert filled(a[:10]) == made_by(*range(10), n=20000)
+    assert filled(a[:10]) == made_by(*range(10), capacity=20000)
 
 
 @pytest.mark.parametrize('bad, text', [
@@ -80,7 +80,7 @@ def test_what_does_not_lie_in_a_row():
     (numpy.array([1], 'f2'), 'fractions'), (numpy.array([True]), 'True and False'),
     (numpy.array([1j]), 'format'), (numpy.zeros(2, [('a', 'i4')]), 'format'),
     (numpy.array(['2020-01-01'], 'M8[D]'), 'datetime64'), (numpy.array(5), 'one number'),
-    (array.array('d', [1]), 'fractions'), (5, 'not iterable'), (None, 'not iterable'),
+    (array.array('d', [1]), 'fractions'), (5, 'anything iterable, and not'), (None, 'anything iterable, and not'),
     (memoryview(b'abc').cast('c'), 'format')])
 def test_what_has_no_keys(bad, text):
     f = made_by()
@@ -132,8 +132,8 @@ def test_iterables():
     f = filled(items)
     for keys in (tuple(items), iter(items), (i for i in items), dict.fromkeys(items)):
         assert filled(keys) == f
-    assert filled([]) == filled(()) == filled(iter(())) == made_by(n=20000)
-    assert filled({'a', 1}) == made_by('a', 1, n=20000)
+    assert filled([]) == filled(()) == filled(iter(())) == made_by(capacity=20000)
+    assert filled({'a', 1}) == made_by('a', 1, capacity=20000)
     assert f.contains_many(iter(items)).count(True) == 5000
 
 
@@ -141,7 +141,7 @@ def test_an_iterator_that_fails():
     def keys(good):
         yield from range(good)
         raise ZeroDivisionError
-    f = made_by(n=20000)
+    f = made_by(capacity=20000)
     raised(ZeroDivisionError, f.add_many, keys(5000))
     assert len(f) == 4096  # whole batches
     raised(ZeroDivisionError, f.contains_many, keys(5000))
@@ -149,7 +149,7 @@ def test_an_iterator_that_fails():
 
 
 def test_an_iterator_that_uses_the_filter():
-    f = made_by(n=20000)
+    f = made_by(capacity=20000)
 
     def keys():
         for i in range(3000):
@@ -300,9 +300,9 @@ def test_arrow_streams():
     for column in parts[1:]:
         column.counter = parts[0].counter
     stream = Columns(*parts)
-    f = made_by(n=20000)
+    f = made_by(capacity=20000)
     f.add_many(stream)
-    assert f == made_by(*TEXTS, 'more', 'and more', n=20000)
+    assert f == made_by(*TEXTS, 'more', 'and more', capacity=20000)
     assert stream.released == 1 and parts[0].released == 1 + 3  # the schema and three arrays
     assert f.contains_many(Columns(Column('u', ['a', 'b']), Column('u', ['more']))).tolist() == [
         True, False, True]
@@ -342,7 +342,7 @@ def test_strange_producers():
 # ---- Nothing leaks -----------------------------------------------------------------------------------
 
 def test_nothing_leaks():
-    f = made_by(n=20000)
+    f = made_by(capacity=20000)
     many = [f'word {i}' for i in range(2000)] + [10**12 + i for i in range(100)]
     table = numpy.arange(2000, dtype='i4').reshape(40, 50)
     texts = numpy.array(['a', 'bc'])

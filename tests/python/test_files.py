@@ -163,7 +163,7 @@ def test_errors_of_the_system(tmp_path):
 def test_save_replaces_only_filters(tmp_path):
     notes = tmp_path / 'notes.txt'
     notes.write_text('mine')
-    f = made_by(1, 2, n=10)
+    f = made_by(1, 2, capacity=10)
     builder = perhaps.Builder(fpr=0.01)
     for save in (f.save, builder.save):
         assert str(notes) in str(raised(FileExistsError, save, notes))
@@ -175,7 +175,7 @@ def test_save_replaces_only_filters(tmp_path):
 
 def test_files_that_are_no_filters(tmp_path):
     path = tmp_path / 'f'
-    made_by(*range(1000), n=10000).save(path)
+    made_by(*range(1000), capacity=10000).save(path)
     good = path.read_bytes()
     path.write_bytes(b'something else' * 1000)
     error = raised(perhaps.FormatError, perhaps.open, path)
@@ -210,7 +210,7 @@ def test_bytes():
 
 def test_bytes_of_an_enemy():
     """Any byte may be wrong: there is an error, or it was none that counts."""
-    data = bytes(made_by(*range(20), n=20))
+    data = bytes(made_by(*range(20), capacity=20))
     for at in [*range(0, 4096, 7), *range(len(data) - 200, len(data))]:
         if at >= len(data):
             continue

@@ -2,6 +2,7 @@
 import copy
 import datetime
 import io
+import operator
 import sys
 
 import perhaps
@@ -113,7 +114,7 @@ def test_secret():
 
 
 def test_union():
-    f, g = made_by('a', 'b', n=100), made_by('b', 'c', n=100)
+    f, g = made_by('a', 'b', capacity=100), made_by('b', 'c', capacity=100)
     both = f | g
     assert all(k in both for k in 'abc') and len(both) == 3
     assert 'c' not in f and 'a' not in g
@@ -122,10 +123,61 @@ def test_union():
     assert same is f and f == both
     f |= f
     assert f == both
-    raised(perhaps.MismatchError, lambda: f | made_by('a', n=200))
-    raised(ValueError, lambda: f | made_by('a', n=100, seed=SEED + 1))
+    raised(perhaps.MismatchError, lambda: f | made_by('a', capacity=200))
+    raised(ValueError, lambda: f | made_by('a', capacity=100, seed=SEED + 1))
     raised(TypeError, lambda: f | {'a'})
     raised(TypeError, lambda: {'a'} | f)
+
+
+def test_intersection():
+    f, g = made_by('a', 'b', capacity=100), made_by('b', 'c', capacity=100)
+    both = f & g
+    assert 'b' in both and 'a' not in both and 'c' not in both
+    assert 'a' in f and 'c' in g
+    same = f
+    f &= g
+    assert same is f and f == both
+    f &= f
+    assert f == both
+    raised(TypeError, lambda: f & {'a'})
+    raised(TypeError, lambda: {'a'} & f)
+    grows = perhaps.Filter(grow=True, fpr=0.01, seed=SEED)
+    raised(perhaps.UnsupportedError, lambda: grows & grows.copy())
+
+
+@pytest.mark.parametrize('join', [operator.or_, operator.and_, operator.ior, operator.iand])
+def test_what_differs(join):
+    f = made_by('a', capacity=100, seed=5)
+    before = f.copy()
+    secret = perhaps.Filter(100, 1e-9, secret=bytes(16))
+    for other, what in [
+            (made_by(capacity=100, seed=7), 'seed 5 and 7'),
+            (made_by(capacity=200, fpr=0.5, seed=5), 'capacity 100 and 200, fpr 1e-09 and 0.5'),
+            (made_by(capacity=100, seed=5, kind='counting'), 'kind blocked and counting'),
+            (secret, 'hash xxh3 and sip')]:
+        error = raised(perhaps.MismatchError, join, f, other)
+        assert str(error) == (f'the filters differ: {what}: make both with the same, or one as '
+                              'Filter(like=other)'), error
+    error = raised(perhaps.MismatchError, join, secret, perhaps.Filter(100, 1e-9, secret=b'x' * 16))
+    assert 'differ: secret: make' in str(error)
+    assert f == before
+
+
+def test_a_filter_like_another():
+    for options in ({}, {'kind': 'cuckoo'}, {'secret': True, 'hash': 'sip'},
+                    {'grow': True, 'kind': 'chain'}):
+        f = perhaps.Filter(100, 1e-6, **options)
+        f.add('a')
+        g = perhaps.Filter(like=f)
+        assert len(g) == 0 and 'a' not in g and g.kind == f.kind and g.secret == f.secret
+        g.add('b')
+        assert 'a' in f | g and 'b' in f | g
+    for bad in (None, 5, 'x'):
+        assert 'like' in str(raised(TypeError, perhaps.Filter, like=bad))
+    assert 'like' in str(raised(TypeError, perhaps.Filter, 100, like=f))
+    raised(perhaps.UnsupportedError, perhaps.Filter, like=perhaps.build(['a'], 0.01))
+    f.close()
+    assert 'closed' in str(raised(ValueError, perhaps.Filter, like=f))
 
 
 def test_equality():
@@ -172,7 +224,7 @@ def test_close():
 
 
 def test_arguments():
-    for args, kwargs in [((), {}), ((100,), {}), ((0, 0.01), {}), ((-1, 0.01), {}), ((100, 0), {}),
+    for args, kwargs in [((0, 0.01), {}), ((1.5, 0.01), {}), ((10**100, 0.01), {}), ((-1, 0.01), {}), ((100, 0), {}),
                          ((100, 1.0), {}), ((100, float('nan')), {}), ((100, 0.01), {'kind': 'round'}),
                          ((100, 0.01), {'hash': 'md5'}), ((100, 0.01), {'prefer': 'cheap'}),
                          ((100, 0.01), {'window': 'soon'}), ((100, 0.01), {'window': 0}),
@@ -180,11 +232,10 @@ def test_arguments():
                          ((100, 0.01), {'window': 'nans'}), ((100, 0.01), {'seed': 0}),
                          ((), {'integers': range(5, 5)}), ((), {'integers': range(0, 9, 2)})]:
         raised(ValueError, perhaps.Filter, *args, **kwargs)
-    for args, kwargs in [(('x', 0.01), {}), ((100, '0.01'), {}), ((1.5, 0.01), {}),
+    for args, kwargs in [((), {}), ((100,), {}), (('x', 0.01), {}), ((100, '0.01'), {}),
                          ((100, 0.01), {'colour': 'red'}), ((100, 0.01), {'kind': 5}),
                          ((100, 0.01), {'seed': 'x'})]:
         raised(TypeError, perhaps.Filter, *args, **kwargs)
-    raised(OverflowError, perhaps.Filter, 10**100, 0.01)
     raised(perhaps.LimitError, perhaps.Filter, 2**47, 1e-15, kind='cuckoo')
     raised(perhaps.UnsupportedError, perhaps.Filter, 100, 0.01, removable=True, kind='bloom')
     raised(MemoryError, perhaps.Filter, 2**48, 1e-9, kind='blocked')
@@ -201,7 +252,7 @@ def test_the_plan():
     plan = perhaps.plan(10**6, 0.001)
     assert plan.kind == 'blocked' and plan.capacity == 10**6 and plan.base is None
     assert plan.fpr_predicted <= plan.fpr == 0.001 and plan.why
-    assert plan.memory_nbytes == perhaps.Filter(10**6, 0.001).stats().memory_nbytes
+    assert plan.body_nbytes == perhaps.Filter(10**6, 0.001).stats().memory_nbytes
     assert perhaps.plan(10**6, 0.001, static=True).bits_per_key < plan.bits_per_key
     assert perhaps.plan(10**6, 1e-7, removable=True).kind == 'strided'
     assert perhaps.plan(10**6, 1e-7, removable=True, shared=True).kind == 'cuckoo'

@@ -92,7 +92,7 @@ def test_readers_and_whole_filters_beside_a_writer():
 
 
 def test_two_filters_into_each_other():
-    f, g = made_by(*range(100), n=100000), made_by(*range(100, 200), n=100000)
+    f, g = made_by(*range(100), capacity=100000), made_by(*range(100, 200), capacity=100000)
     more = [numpy.arange(1000, 1200), numpy.arange(2000, 2200)]
 
     def unite(a, b, keys):
@@ -110,7 +110,7 @@ def test_two_filters_into_each_other():
 
 def test_a_filter_that_is_closed_meanwhile():
     for _ in range(20):
-        f = made_by(n=100000)
+        f = made_by(capacity=100000)
         keys = numpy.arange(50000)
 
         def work():
@@ -129,7 +129,7 @@ def test_a_filter_that_nobody_holds_lives_as_long_as_its_batch():
     keys = [f'key {i}' for i in range(3000)]
 
     def batch():
-        made = [made_by(n=5000)]
+        made = [made_by(capacity=5000)]
 
         def some():
             yield from keys[:2000]
@@ -166,7 +166,7 @@ def test_a_save_that_waits_gives_the_lock_of_python_away(tmp_path):
     """A pipe takes nothing until somebody reads, which is this thread."""
     pipe = tmp_path / 'pipe'
     os.mkfifo(pipe)
-    f = made_by('apple', n=100000)
+    f = made_by('apple', capacity=100000)
     saver = threading.Thread(target=f.save, args=(pipe,))
     saver.start()
     with open(pipe, 'rb') as file:

@@ -181,7 +181,7 @@ TEST(test_threads)
     make_table(db, 500);
     expect_sql(db, "wal", "PRAGMA journal_mode = wal");
     expect_sql(db, "",
-               "CREATE TABLE f AS SELECT perhaps_build(name, 0.001, 'n=1000') AS filter "
+               "CREATE TABLE f AS SELECT perhaps_build(name, 0.001, 'capacity=1000') AS filter "
                "FROM t");
     run_threads(3, work, numbers, sizeof *numbers);
     for (int i = 0; i < 20; i++)

@@ -44,7 +44,7 @@ TEST(test_found)
     try_options("seed=1 removable", many(50000));
     try_options("seed=1,grow", many(50000));
     try_options("seed=1 grow removable", many(20000));
-    try_options("seed=1, n=300000", many(50000));
+    try_options("seed=1, capacity=300000", many(50000));
     try_options("seed=1 kind=bloom", many(20000));
     try_options("seed=1 kind=fuse", many(20000));
 }
@@ -146,20 +146,23 @@ TEST(test_build_errors)
 {
     scoped_database *db = open_database(NULL);
     make_table(db, 40);
-    expect_refusal(db, "the rate must be", "SELECT perhaps_build(name, 0) FROM t");
-    expect_refusal(db, "the rate must be", "SELECT perhaps_build(name, 1) FROM t");
-    expect_refusal(db, "the rate must be", "SELECT perhaps_build(name, NULL) FROM t");
-    expect_refusal(db, "the rate must be", "SELECT perhaps_build(name, 'x') FROM t");
+    expect_refusal(db, "the fpr must be", "SELECT perhaps_build(name, 0) FROM t");
+    expect_refusal(db, "the fpr must be", "SELECT perhaps_build(name, 1) FROM t");
+    expect_refusal(db, "the fpr must be", "SELECT perhaps_build(name, NULL) FROM t");
+    expect_refusal(db, "the fpr must be", "SELECT perhaps_build(name, 'x') FROM t");
     expect_refusal(db, "the same for all", "SELECT perhaps_build(name, 0.1 / id) FROM t");
     expect_refusal(db, "the same for all",
                    "SELECT perhaps_build(name, 0.1, iif(id < 5, 'seed=1', 'seed=2')) FROM t");
-    expect_refusal(db, "no option 'foo'", "SELECT perhaps_build(name, 0.1, 'n=5 foo') FROM t");
-    expect_refusal(db, "no option 'n=0'", "SELECT perhaps_build(name, 0.1, 'n=0') FROM t");
+    expect_refusal(db, "no option 'foo'",
+                   "SELECT perhaps_build(name, 0.1, 'capacity=5 foo') FROM t");
+    expect_refusal(db, "no option 'capacity=0'",
+                   "SELECT perhaps_build(name, 0.1, 'capacity=0') FROM t");
     expect_refusal(db, "no option", "SELECT perhaps_build(name, 0.1, 'kind=none') FROM t");
     expect_refusal(db, "too long", "SELECT perhaps_build(name, 0.1, hex(zeroblob(99))) FROM t");
     expect_refusal(db, "must be text", "SELECT perhaps_build(name, 0.1, 7) FROM t");
-    expect_refusal(db, "is full",
-                   "SELECT perhaps_build(a.id * 99 + b.id, 0.1, 'n=1') FROM t AS a, t AS b");
+    expect_refusal(
+        db, "is full",
+        "SELECT perhaps_build(a.id * 99 + b.id, 0.1, 'capacity=1') FROM t AS a, t AS b");
     expect_refusal(db, "'static' goes with neither",
                    "SELECT perhaps_build(name, 0.1, 'static removable') FROM t");
     expect_refusal(db, "wrong number", "SELECT perhaps_build(name) FROM t");
@@ -180,8 +183,8 @@ TEST(test_no_rows)
                "WHERE 0), 'a'), 'a')");
     expect_sql(db, "0",
                "SELECT perhaps_contains((SELECT perhaps_build(NULL, 0.1) FROM t), 'a')");
-    expect_sql(db, "NULL", "SELECT perhaps_union(name) FROM t WHERE 0");
-    expect_sql(db, "NULL", "SELECT perhaps_union(NULL) FROM t");
+    expect_sql(db, "NULL", "SELECT perhaps_merge(name) FROM t WHERE 0");
+    expect_sql(db, "NULL", "SELECT perhaps_merge(NULL) FROM t");
 }
 
 TEST(test_room)
@@ -189,7 +192,7 @@ TEST(test_room)
     scoped_database *db = database(100, "seed=1");
     expect_sql(db, "1125", "SELECT perhaps_info(filter) ->> 'capacity' FROM f");
     expect_sql(db, "500",
-               "SELECT perhaps_info(perhaps_build(name, 0.1, 'n=500')) ->> 'capacity' "
+               "SELECT perhaps_info(perhaps_build(name, 0.1, 'capacity=500')) ->> 'capacity' "
                "FROM t");
     expect_sql(db, "1",
                "SELECT (SELECT perhaps_build(name, 0.1, 'seed=3') FROM t) = (SELECT "
@@ -204,26 +207,26 @@ TEST(test_groups)
 {
     scoped_database *db = open_database(NULL);
     make_table(db, 300);
-    expect_sql(
-        db, "",
-        "CREATE TABLE g AS SELECT id %% 3 AS part, perhaps_build(name, 1e-6, 'n=1000 seed=7') "
-        "AS filter FROM t GROUP BY id %% 3");
+    expect_sql(db, "",
+               "CREATE TABLE g AS SELECT id %% 3 AS part, perhaps_build(name, 1e-6, "
+               "'capacity=1000 seed=7') "
+               "AS filter FROM t GROUP BY id %% 3");
     expect_sql(db, "3", "SELECT count(*) FROM g");
     expect_sql(db, "300", "SELECT count(*) FROM t, g WHERE perhaps_contains(filter, name)");
     expect_sql(db, "300",
                "SELECT count(*) FROM t, g WHERE part = id %% 3 AND "
                "perhaps_contains(filter, name)");
-    expect_sql(db, "", "CREATE TABLE u AS SELECT perhaps_union(filter) AS filter FROM g");
+    expect_sql(db, "", "CREATE TABLE u AS SELECT perhaps_merge(filter) AS filter FROM g");
     expect_sql(db, "300", "SELECT count(*) FROM t, u WHERE perhaps_contains(filter, name)");
     expect_refusal(
-        db, "differ in kind, geometry, hash or seed",
-        "SELECT perhaps_union(filter) FROM (SELECT perhaps_build(name, 0.1, 'seed=7') AS "
+        db, "the filters differ (capacity ",
+        "SELECT perhaps_merge(filter) FROM (SELECT perhaps_build(name, 0.1, 'seed=7') AS "
         "filter FROM t GROUP BY id < 100)");
-    expect_refusal(db, "not a filter file", "SELECT perhaps_union(x'00')");
-    expect_refusal(db, "is a BLOB here", "SELECT perhaps_union(name) FROM t");
-    expect_refusal(db, "differ",
-                   "SELECT perhaps_union(filter) FROM (SELECT filter FROM g UNION ALL SELECT "
-                   "perhaps_build(name, 1e-6, 'n=1000 seed=8') FROM t)");
+    expect_refusal(db, "not a filter file", "SELECT perhaps_merge(x'00')");
+    expect_refusal(db, "is a BLOB here", "SELECT perhaps_merge(name) FROM t");
+    expect_refusal(db, "the filters differ (seed 7 and 8): make both with the same",
+                   "SELECT perhaps_merge(filter) FROM (SELECT filter FROM g UNION ALL SELECT "
+                   "perhaps_build(name, 1e-6, 'capacity=1000 seed=8') FROM t)");
 }
 
 /* ---- Changes ------------------------------------------------------------------------- */
@@ -251,7 +254,7 @@ TEST(test_changes)
                    "SELECT perhaps_add(perhaps_build(name, 0.1, 'static'), 'a') FROM t");
     expect_refusal(
         db, "is full",
-        "WITH RECURSIVE s(i, b) AS (SELECT 1, perhaps_build(name, 0.1, 'n=100') FROM t "
+        "WITH RECURSIVE s(i, b) AS (SELECT 1, perhaps_build(name, 0.1, 'capacity=100') FROM t "
         "UNION ALL SELECT i + 1, perhaps_add(b, -i) FROM s WHERE i < 100) "
         "SELECT max(i) FROM s");
 }
@@ -291,10 +294,10 @@ TEST(test_turns)
 {
     scoped_database *db = open_database(NULL);
     make_table(db, 50);
-    expect_sql(
-        db, "",
-        "CREATE TABLE g AS SELECT id, perhaps_build(name, 1e-6, 'n=100 seed=7') AS filter "
-        "FROM t GROUP BY id");
+    expect_sql(db, "",
+               "CREATE TABLE g AS SELECT id, perhaps_build(name, 1e-6, 'capacity=100 seed=7') "
+               "AS filter "
+               "FROM t GROUP BY id");
     expect_sql(db, "1", "SELECT count(DISTINCT length(filter)) FROM g");
     expect_sql(db, "50", "SELECT count(*) FROM t, g WHERE perhaps_contains(filter, name)");
     expect_sql(db, "50",

@@ -9,7 +9,7 @@ static const char *const calls[] = {
     "SELECT perhaps_contains(?1, 'key1')",    "SELECT perhaps_contains(perhaps_open(?1), 'a')",
     "SELECT perhaps_add(?1, 'key1') IS NULL", "SELECT perhaps_remove(?1, 'key1') IS NULL",
     "SELECT perhaps_count(?1, 'key1')",       "SELECT perhaps_info(?1)",
-    "SELECT perhaps_union(?1) IS NULL",       "SELECT perhaps_open(?1)",
+    "SELECT perhaps_merge(?1) IS NULL",       "SELECT perhaps_open(?1)",
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -89,7 +89,7 @@ TEST(test_live)
 {
     scoped_database *db = open_database(NULL);
     const struct path path = temp_path("live");
-    scoped_bytes empty = filter_of("n=1000");
+    scoped_bytes empty = filter_of("capacity=1000");
     perhaps_filter *f;
     write_file(path.text, empty.at, empty.nbytes);
     expect_success(perhaps_open(path.text, &in_place, &f));
@@ -110,7 +110,7 @@ TEST(test_largest_blob)
     scoped_database *db = open_database(NULL);
     make_table(db, 1000);
     expect_refusal(db, "a BLOB can have 1000000000 here",
-                   "SELECT perhaps_build(name, 0.01, 'n=1000000000') FROM t");
+                   "SELECT perhaps_build(name, 0.01, 'capacity=1000000000') FROM t");
     expect(sqlite3_errcode(db) == SQLITE_TOOBIG);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 6000);
     expect_refusal(db, "a BLOB can have 6000 here", "SELECT perhaps_build(name, 0.001) FROM t");
@@ -147,8 +147,9 @@ TEST(test_no_memory)
 {
     scoped_bytes blob = filter_of("");
     static const char *const builds[] = {
-        "SELECT perhaps_build(name, 0.001, 'n=10000') FROM t",
-        "SELECT perhaps_union(b) FROM (SELECT perhaps_build(name, 0.01, 'n=500 seed=1') AS b "
+        "SELECT perhaps_build(name, 0.001, 'capacity=10000') FROM t",
+        "SELECT perhaps_merge(b) FROM (SELECT perhaps_build(name, 0.01, 'capacity=500 seed=1') "
+        "AS b "
         "FROM t "
         "GROUP BY id < 9)",
     };

@@ -46,7 +46,7 @@ sqlite3 db ".import lines t"
 [ "$(run "SELECT sum(perhaps_contains('a', line)) FROM t")" = 5000 ] || fails "a path"
 [ "$(run "SELECT sum(perhaps_contains(readfile('a'), line)) FROM t LIMIT 1")" = 5000 ] ||
     fails "bytes of a file"
-run "SELECT perhaps_save(perhaps_build(line, 0.001, 'n=10000 seed=5'), 'b') FROM t;" >/dev/null
+run "SELECT perhaps_save(perhaps_build(line, 0.001, 'capacity=10000 seed=5'), 'b') FROM t;" >/dev/null
 [ "$("$command" query -c b lines)" = 5000 ] || fails "the command line does not find all"
 "$command" verify -q b || fails "verify"
 "$command" merge -q -o c a b || fails "the two cannot be merged"

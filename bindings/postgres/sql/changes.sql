@@ -1,8 +1,8 @@
 -- Keys that are added and removed, and unions.
 CREATE TABLE sets (name text PRIMARY KEY, filter perhaps);
-INSERT INTO sets VALUES ('blocked', perhaps_empty(1000, 1e-6)),
-                        ('cuckoo', perhaps_empty(1000, 1e-6, 'cuckoo')),
-                        ('counting', perhaps_empty(1000, 1e-6, 'counting'));
+INSERT INTO sets VALUES ('blocked', perhaps_create(1000, 1e-6)),
+                        ('cuckoo', perhaps_create(1000, 1e-6, 'cuckoo')),
+                        ('counting', perhaps_create(1000, 1e-6, 'counting'));
 UPDATE sets SET filter = perhaps_add(filter, 'one');
 UPDATE sets SET filter = perhaps_add(filter, ARRAY['two', NULL, 'three']);
 UPDATE sets SET filter = perhaps_add(filter, (SELECT array_agg(i) FROM generate_series(1, 700) i));
@@ -33,19 +33,19 @@ SELECT perhaps_add(filter, 1.5) FROM sets;
 SELECT perhaps_add(filter, ARRAY[1.5]) FROM sets;
 SELECT perhaps_add(filter, (SELECT array_agg(i) FROM generate_series(1, 2000) i)) FROM sets
     WHERE name = 'blocked';
-SELECT perhaps_add(perhaps_agg(i, 0.01), 1) FROM generate_series(1, 10) i;
+SELECT perhaps_add(perhaps_build(i, 0.01), 1) FROM generate_series(1, 10) i;
 
 -- Unions.
 SELECT f @> 1 AS a, f @> 2 AS b, f @> 3 AS neither
-    FROM (SELECT perhaps_add(perhaps_empty(9, 1e-6), 1) | perhaps_add(perhaps_empty(9, 1e-6), 2) AS f) f;
-SELECT perhaps_union(filter, NULL) IS NULL AS "null" FROM sets WHERE name = 'blocked';
-SELECT perhaps_empty(9, 1e-6) | perhaps_empty(99, 1e-6);
-SELECT perhaps_empty(9, 1e-6) | perhaps_empty(9, 1e-6, seed => 1);
+    FROM (SELECT perhaps_add(perhaps_create(9, 1e-6), 1) | perhaps_add(perhaps_create(9, 1e-6), 2) AS f) f;
+SELECT perhaps_merge(filter, NULL) IS NULL AS "null" FROM sets WHERE name = 'blocked';
+SELECT perhaps_create(9, 1e-6) | perhaps_create(99, 1e-6);
+SELECT perhaps_create(9, 1e-6) | perhaps_create(9, 1e-6, seed => 1);
 
 -- A filter in a variable, which does not lie in a table.
 DO $$
 DECLARE
-    f perhaps := perhaps_empty(1000, 1e-6);
+    f perhaps := perhaps_create(1000, 1e-6);
     found int := 0;
 BEGIN
     FOR i IN 1 .. 500 LOOP
@@ -64,7 +64,7 @@ BEGIN
 END $$;
 
 -- Many filters in one query, in and out of what a query remembers.
-CREATE TABLE shards AS SELECT s AS shard, perhaps_agg(i, 1e-6, 5000) AS filter
+CREATE TABLE shards AS SELECT s AS shard, perhaps_build(i, 1e-6, 5000) AS filter
     FROM generate_series(1, 40000) i, perhaps_shard(i, 20) s GROUP BY s;
 SELECT count(*) FILTER (WHERE filter @> i) AS found, count(*) FROM generate_series(1, 80000) i
     JOIN shards ON shard = perhaps_shard(i, 20);

@@ -8,8 +8,8 @@ BEGIN
     PERFORM lo_export(id, path);
     PERFORM lo_unlink(id);
 END $$;
-SELECT export(perhaps_agg(i, 1e-6), :'folder' || '/numbers') FROM generate_series(1, 1000) i;
-SELECT export(perhaps_add(perhaps_empty(10, 1e-6), 'secret'), :'folder' || '/.hidden');
+SELECT export(perhaps_build(i, 1e-6), :'folder' || '/numbers') FROM generate_series(1, 1000) i;
+SELECT export(perhaps_add(perhaps_create(10, 1e-6), 'secret'), :'folder' || '/.hidden');
 
 -- Nothing is asked as long as nobody has named a folder.
 SELECT perhaps_contains_file('numbers', 1);
@@ -36,7 +36,7 @@ SELECT perhaps_contains_file('pipe', 1);
 SELECT perhaps_contains_file('text', 1);
 
 -- A file that takes the place of another one is found by the next statement.
-SELECT export(perhaps_agg(i, 1e-6), :'folder' || '/new') FROM generate_series(5001, 6000) i;
+SELECT export(perhaps_build(i, 1e-6), :'folder' || '/new') FROM generate_series(5001, 6000) i;
 COPY (SELECT 1 LIMIT 0) TO PROGRAM 'mv perhaps_regress/new perhaps_regress/numbers';
 SELECT perhaps_contains_file('numbers', 1) AS before, perhaps_contains_file('numbers', 5001) AS now;
 COPY (SELECT 1 LIMIT 0) TO PROGRAM 'rm perhaps_regress/numbers';
@@ -46,7 +46,7 @@ SELECT perhaps_contains_file('numbers', 5001);
 DO $$
 BEGIN
     FOR i IN 1 .. 80 LOOP
-        PERFORM export(perhaps_add(perhaps_empty(10, 1e-6), i),
+        PERFORM export(perhaps_add(perhaps_create(10, 1e-6), i),
                        current_setting('perhaps.folder') || '/f' || i);
     END LOOP;
 END $$;
@@ -61,7 +61,7 @@ SET perhaps.folder = '/etc';
 \set VERBOSITY sqlstate
 SHOW perhaps.folder; -- the words depend on the version of the server
 \set VERBOSITY default
-SELECT perhaps_empty(10, 0.01) @> 'a' AS others_may_be_called;
+SELECT perhaps_create(10, 0.01) @> 'a' AS others_may_be_called;
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION perhaps_contains_file(text, anyelement) TO perhaps_regress;
 SET ROLE perhaps_regress;

@@ -3,8 +3,8 @@ CREATE EXTENSION perhaps;
 
 -- The text is that of the bytes, and gives the same value again.
 CREATE TABLE filters AS
-    SELECT 'small' AS name, perhaps_add(perhaps_empty(100, 0.01), ARRAY['a', 'b']) AS filter
-    UNION ALL SELECT 'large', perhaps_agg(i, 0.001, 100000) FROM generate_series(1, 100000) i;
+    SELECT 'small' AS name, perhaps_add(perhaps_create(100, 0.01), ARRAY['a', 'b']) AS filter
+    UNION ALL SELECT 'large', perhaps_build(i, 0.001, 100000) FROM generate_series(1, 100000) i;
 SELECT name, filter::text::perhaps::bytea = filter::bytea AS text,
        filter::bytea::perhaps::bytea = filter::bytea AS bytes,
        left(filter::text, 18) AS begins, length(filter::bytea) AS length
@@ -38,27 +38,29 @@ SELECT set_byte(filter::bytea, 130, 7)::perhaps FROM filters WHERE name = 'small
 SELECT set_byte(filter::bytea, 8, 9)::perhaps FROM filters WHERE name = 'small';
 
 -- Empty filters.
-SELECT perhaps_info(perhaps_empty(1000, 0.001));
+SELECT perhaps_info(perhaps_create(1000, 0.001));
 SELECT kind, i->'kind' AS kind, i->'base' AS base, i->'removes' AS removes, i->'counts' AS counts
     FROM unnest(ARRAY['blocked', 'bloom', 'cuckoo', 'counting', 'chain', 'elastic']) kind,
-         perhaps_info(perhaps_empty(1000, 0.001, kind)) i;
-SELECT perhaps_info(perhaps_empty(1000, 1e-9))->'hash' AS hash;
-SELECT perhaps_empty(NULL, 0.01) IS NULL AND perhaps_empty(10, NULL) IS NULL AS "null";
-SELECT perhaps_empty(0, 0.01);
-SELECT perhaps_empty(-1, 0.01);
-SELECT perhaps_empty(1000, 0);
-SELECT perhaps_empty(1000, 1);
-SELECT perhaps_empty(1000, 'NaN');
-SELECT perhaps_empty(1000, 0.01, 'sieve');
-SELECT perhaps_empty(1000, 0.01, 'ribbon');
-SELECT perhaps_empty(1000000000, 0.001);
-SELECT perhaps_empty(9223372036854775807, 0.001);
-SELECT perhaps_empty(100, 0.01, seed => 5)::bytea = perhaps_empty(100, 0.01, seed => 6)::bytea AS same;
+         perhaps_info(perhaps_create(1000, 0.001, kind)) i;
+SELECT perhaps_info(perhaps_create(1000, 1e-9))->'hash' AS hash;
+SELECT perhaps_create(NULL, 0.01) IS NULL AND perhaps_create(10, NULL) IS NULL AS "null";
+SELECT perhaps_create(0, 0.01);
+SELECT perhaps_create(-1, 0.01);
+SELECT perhaps_create(1000, 0);
+SELECT perhaps_create(1000, 1);
+SELECT perhaps_create(1000, 'NaN');
+SELECT perhaps_create(1000, 0.01, 'sieve');
+SELECT perhaps_create(1000, 0.01, 'ribbon');
+SELECT perhaps_create(1000000000, 0.001);
+SELECT perhaps_create(9223372036854775807, 0.001);
+SELECT perhaps_create(100, 0.01, seed => 0);
+SELECT perhaps_create(100, 0.01, seed => NULL) = perhaps_create(100, 0.01) AS fixed;
+SELECT perhaps_create(100, 0.01, seed => 5)::bytea = perhaps_create(100, 0.01, seed => 6)::bytea AS same;
 
 -- The types of keys.  Text of all types is one key; so are integers of all widths.
 CREATE TABLE keys (f perhaps);
 INSERT INTO keys SELECT perhaps_add(perhaps_add(perhaps_add(perhaps_add(perhaps_add(
-    perhaps_empty(100, 1e-9), 'word'), 42), '\x0102'::bytea),
+    perhaps_create(100, 1e-9), 'word'), 42), '\x0102'::bytea),
     'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid), (-1)::smallint);
 CREATE DOMAIN word AS varchar(10);
 CREATE DOMAIN number AS integer;
@@ -82,7 +84,7 @@ SELECT perhaps_count(f, 'word') FROM keys;
 -- A key may be long, and may be TOASTed itself.
 CREATE TABLE long_keys AS SELECT repeat(md5(i::text), 1000 * i) AS key FROM generate_series(1, 20) i;
 SELECT count(*) FILTER (WHERE f @> key) AS found, count(*) FILTER (WHERE f @> (key || '.')) AS others
-    FROM long_keys, (SELECT perhaps_agg(key, 1e-9) AS f FROM long_keys) f;
+    FROM long_keys, (SELECT perhaps_build(key, 1e-9) AS f FROM long_keys) f;
 
 -- Shards: the same on every machine, and even.
 SELECT perhaps_shard('word', 1000), perhaps_shard(42, 1000), perhaps_shard(42::bigint, 1000),

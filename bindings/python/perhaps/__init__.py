@@ -19,6 +19,8 @@ True
 A filter answers from a few bits a key.  For a key that was added the answer is always True.  For
 any other key it is True with a probability of at most the rate that was asked for.
 """
+import operator
+
 from ._perhaps import *  # noqa: F403: all that it has is public
 from ._perhaps import Builder, open, version as __version__
 
@@ -26,13 +28,32 @@ from ._perhaps import Builder, open, version as __version__
 __all__ = [name for name in dir() if name[0].isupper()] + ['build', 'plan']
 
 
-def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n=0, **options):
+def _say_of_what(error, name):
+    """Puts the argument's name before an error that tells another one, or none."""
+    if type(error) in (TypeError, ValueError):
+        error.args = (f'{name}: {error}',)
+
+
+def _values_and_bits(values, value_bits):
+    """The values as a list, and how many bits the largest has."""
+    try:
+        values = [operator.index(value) for value in values]
+    except TypeError as error:
+        _say_of_what(error, 'values')
+        raise
+    if value_bits is None:
+        value_bits = max([1, *(value.bit_length() for value in values if 0 <= value < 2**16)])
+    return values, value_bits
+
+
+def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, capacity=0,
+          **options):
     """Returns a filter of all keys, which is smaller than one that keys are added to later.
 
     keys        an array, Arrow data, or anything iterable, which is read once
     against     keys that are known not to be among these: the filter makes no error on them
     values      an int of value_bits bits for each key: Filter.get()
-    n           how many keys there are; 0: they are counted
+    capacity    how many keys there are; 0: they are counted
     path        writes the filter to this file, whose size memory does not limit, and opens it
 
     The other options are those of Filter and Builder.
@@ -45,17 +66,19 @@ def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n
     """
     if values is not None:
         options.setdefault('kind', 'ribbon')
-        values = list(values)
-        if value_bits is None:
-            value_bits = max([1, *(int(value).bit_length() for value in values)])
+        values, value_bits = _values_and_bits(values, value_bits)
     if against is not None:
         options.setdefault('kind', 'against')
         if hasattr(against, '__len__'):
-            options.setdefault('others', len(against))
-    builder = Builder(n, fpr, value_bits=value_bits or 0, **options)
+            options.setdefault('others', min(len(against), 2**48))  # which may say anything
+    builder = Builder(capacity, fpr, value_bits=0 if value_bits is None else value_bits, **options)
     builder.add_many(keys, values)
     if against is not None:
-        builder.add_others(against)
+        try:
+            builder.add_others(against)
+        except Exception as error:
+            _say_of_what(error, 'against')
+            raise
     if path is None:
         return builder.finish()
     builder.save(path)

@@ -11,6 +11,7 @@ from _typeshed import ReadableBuffer
 __version__: str
 
 _Key: TypeAlias = str | bytes | bytearray | memoryview | SupportsIndex
+_Whole: TypeAlias = SupportsIndex | float  # of which the value is whole
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 _Prefer: TypeAlias = Literal['balanced', 'fast', 'compact']
 _Hash: TypeAlias = Literal['xxh3', 'xxh3-64', 'sip', 'none', 'none-64', 'integer']
@@ -53,7 +54,7 @@ class Plan(tuple[Any, ...]):
     capacity: int
     fpr: float
     fpr_predicted: float
-    memory_nbytes: int
+    body_nbytes: int
     bits_per_key: float
     why: str
 
@@ -100,12 +101,12 @@ class Array:
 @final
 class Filter:
     def __new__(
-        cls, n: int = 0, fpr: float = 0, removable: bool = False, grow: bool = False,
-        window: int | str | timedelta | None = None, secret: bytes | bool | None = None, *,
-        count: bool = False, shared: bool = False, kind: str | None = None,
-        base: str | None = None, seed: int | None = None, hash: _Hash | None = None,
-        prefer: _Prefer | None = None, integers: range | None = None,
-        together: bool = False,
+        cls, capacity: _Whole = ..., fpr: float | None = None, removable: bool = False,
+        grow: bool = False, window: _Whole | str | timedelta | None = None,
+        secret: bytes | bool | None = None, *, count: bool = False, shared: bool = False,
+        kind: str | None = None, base: str | None = None, seed: SupportsIndex | None = None,
+        hash: _Hash | None = None, prefer: _Prefer | None = None, integers: range | None = None,
+        together: bool = False, like: Filter = ...,
     ) -> Self: ...
     @property
     def fpr(self) -> float: ...
@@ -117,6 +118,8 @@ class Filter:
     def __len__(self) -> int: ...
     def __or__(self, other: Filter, /) -> Filter: ...
     def __ior__(self, other: Filter, /) -> Self: ...
+    def __and__(self, other: Filter, /) -> Filter: ...
+    def __iand__(self, other: Filter, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
     def __copy__(self) -> Filter: ...
     def __deepcopy__(self, memo: object, /) -> Filter: ...
@@ -141,7 +144,7 @@ class Filter:
     def count_many(self, keys: _Keys, /) -> Array: ...
     def get_many(self, keys: _Keys, /) -> Array: ...
     def stats(self) -> Stats: ...
-    def predict_fpr(self, keys: int, /) -> float: ...
+    def predict_fpr(self, keys: _Whole, /) -> float: ...
     def digest(self) -> bytes: ...
     def copy(self) -> Filter: ...
     def shrink(self, fpr: float = 0) -> Filter: ...
@@ -158,13 +161,13 @@ class Filter:
 @final
 class Builder:
     def __new__(
-        cls, n: int = 0, fpr: float = 0, removable: bool = False, grow: bool = False,
-        window: int | str | timedelta | None = None, secret: bytes | bool | None = None, *,
-        count: bool = False, shared: bool = False, kind: str | None = None,
-        base: str | None = None, seed: int | None = None, hash: _Hash | None = None,
-        prefer: _Prefer | None = None, integers: range | None = None,
-        together: bool = False, others: int = 0, value_bits: int = 0, static: bool = True,
-        memory: int = 0, threads: int = 0, folder: str | None = None,
+        cls, capacity: _Whole = 0, fpr: float | None = None, removable: bool = False,
+        grow: bool = False, window: _Whole | str | timedelta | None = None,
+        secret: bytes | bool | None = None, *, count: bool = False, shared: bool = False,
+        kind: str | None = None, base: str | None = None, seed: SupportsIndex | None = None,
+        hash: _Hash | None = None, prefer: _Prefer | None = None, integers: range | None = None,
+        together: bool = False, others: _Whole = 0, value_bits: _Whole = 0, memory: _Whole = 0,
+        threads: _Whole = 0, folder: str | None = None,
     ) -> Self: ...
     def __len__(self) -> int: ...
     def add_many(self, keys: _Keys, values: Iterable[SupportsIndex] | None = None) -> None: ...
@@ -177,7 +180,7 @@ class Cluster:
     def __new__(
         cls, url: str, *, secret: bytes | None = None, user: str | None = None,
         password: str | None = None, timeout: float = 0, patience: float = 0,
-        deadline: float = 0, replicas: bool = False, acknowledge: int = 0,
+        deadline: float = 0, replicas: bool = False, acknowledge: _Whole = 0,
     ) -> Self: ...
     @property
     def fpr(self) -> float: ...
@@ -188,9 +191,11 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None, /,
     ) -> None: ...
-    def create(self, n: int, fpr: float, grow: bool = False, *, partitions: int = 0) -> Self: ...
+    def create(
+        self, capacity: _Whole, fpr: float, grow: bool = False, *, partitions: _Whole = 0,
+    ) -> Self: ...
     def delete(self) -> None: ...
-    def upload(self, filter: Filter | bytes, *, partitions: int = 0) -> Self: ...
+    def upload(self, filter: Filter | bytes, *, partitions: _Whole = 0) -> Self: ...
     def save(self, path: _Path, /) -> None: ...
     def add(self, key: _Key, /) -> None: ...
     def add_new(self, key: _Key, /) -> bool: ...
@@ -206,15 +211,15 @@ def open(
     check: bool = False,
 ) -> Filter: ...
 def plan(
-    n: int = 0, fpr: float = 0, removable: bool = False, grow: bool = False,
-    window: int | str | timedelta | None = None, secret: bytes | bool | None = None, *,
+    capacity: _Whole = ..., fpr: float | None = None, removable: bool = False, grow: bool = False,
+    window: _Whole | str | timedelta | None = None, secret: bytes | bool | None = None, *,
     count: bool = False, shared: bool = False, kind: str | None = None, base: str | None = None,
-    seed: int | None = None, hash: _Hash | None = None, prefer: _Prefer | None = None,
-    integers: range | None = None, together: bool = False, others: int = 0, value_bits: int = 0,
-    static: bool = False,
+    seed: SupportsIndex | None = None, hash: _Hash | None = None, prefer: _Prefer | None = None,
+    integers: range | None = None, together: bool = False, others: _Whole = 0,
+    value_bits: _Whole = 0, static: bool = False,
 ) -> Plan: ...
 def build(
     keys: _Keys, fpr: float, against: _Keys | None = None, *,
-    values: Iterable[SupportsIndex] | None = None, value_bits: int | None = None,
-    path: _Path | None = None, n: int = 0, **options: Any,
+    values: Iterable[SupportsIndex] | None = None, value_bits: _Whole | None = None,
+    path: _Path | None = None, capacity: _Whole = 0, **options: Any,
 ) -> Filter: ...

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "args.h"
 #include "errors.h"
 #include "filter.h"
 #include "options.h"
@@ -130,17 +131,19 @@ static bool give(struct builder *self, PyObject *keys, visit_function *visit,
 /* Reads values from anything that can be iterated over: they become numbers of 32 bits. */
 static struct results *take_values(PyObject *values)
 {
+    const uint64_t most = (1 << 16) - 1;
     struct results *results = results_new(RESULT_UINT32);
     PyObject *iterator = results ? PyObject_GetIter(values) : NULL, *item;
     size_t count = 0;
+    if (results && !iterator && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        arg_refuse(values, "values", "anything iterable");
+    }
     while (iterator && (item = PyIter_Next(iterator))) {
-        PyObject *number = PyNumber_Index(item);
-        unsigned long value = number ? PyLong_AsUnsignedLong(number) : 0;
-        Py_XDECREF(number);
+        uint64_t value = 0;
+        bool taken = arg_integer(item, "an item of values", 0, most, &value);
         Py_DECREF(item);
-        if (!PyErr_Occurred() && value > UINT32_MAX)
-            PyErr_SetString(PyExc_ValueError, "a value has at most 16 bits");
-        if (PyErr_Occurred() || !results_resize(results, count + 1, 0))
+        if (!taken || !results_resize(results, count + 1, 0))
             break;
         ((uint32_t *)results->items)[count++] = (uint32_t)value;
     }
@@ -199,7 +202,7 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
                                           "bytes for it, and not True");
         return NULL;
     }
-    if (!PyUnicode_FSConverter(path, &bytes))
+    if (!arg_path(path, "path", &bytes))
         return NULL;
     const char *name = PyBytes_AsString(bytes);
     if (!check_replaced(path, name) || !enter(self)) {
@@ -243,7 +246,11 @@ static PyMethodDef builder_methods[] = {
 };
 
 static const char builder_doc[] =
-    "Builder(n=0, fpr=..., **options)\n--\n\n"
+    "Builder(capacity=0, fpr=None, removable=False, grow=False, window=None, secret=None, *,\n"
+    "        count=False, shared=False, kind=None, base=None, seed=None, hash=None,\n"
+    "        prefer='balanced', integers=None, together=False, others=0, value_bits=0,\n"
+    "        memory=0, threads=0, folder=None)\n"
+    "--\n\n"
     "Takes all keys of a filter, in as many calls as one likes, and makes it at\n"
     "the end.  build() is the short form of it.  The options are those of Filter,\n"
     "and: others (about how many there will be), value_bits, memory (in bytes),\n"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "cluster.h"
 #include "errors.h"
 #include "options.h"
@@ -40,21 +41,26 @@ static PyObject *raise(const struct cluster *self, int error, int number)
     return NULL;
 }
 
-/* Reads a time in seconds.  Returns whether it is one. */
-static bool seconds_take(double seconds, const char *name, unsigned *ms)
+/* Reads a time in seconds; NULL is the default.  Returns whether it is one. */
+static bool seconds_take(PyObject *value, const char *name, unsigned *ms)
 {
-    const double most = 1e6;
-    if (seconds >= 0 && seconds <= most) {
-        *ms = (unsigned)(seconds * 1000 + 0.5);
-        return true;
-    }
-    PyErr_Format(PyExc_ValueError, "%s is seconds from 0 to 1000000", name);
-    return false;
+    double seconds = 0;
+    if (value && !arg_number(value, name, 0, 1e6, "seconds from 0 to 1000000", &seconds))
+        return false;
+    *ms = (unsigned)(seconds * 1000 + 0.5);
+    return true;
 }
 
-static const char *text_or_null(PyObject *text)
+static bool text_take(PyObject *value, const char *name, const char **text)
 {
-    return text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    return !value || value == Py_None || arg_text(value, name, text);
+}
+
+/* A number of which 0 is the default. */
+static bool number_take(PyObject *value, const char *name, uint64_t most, uint64_t *number)
+{
+    *number = 0;
+    return !value || arg_whole(value, name, 0, most, number);
 }
 
 static void cluster_dealloc(PyObject *object)
@@ -78,22 +84,24 @@ static PyObject *cluster_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     static char *names[] = { "url",      "secret",   "user",     "password",    "timeout",
                              "patience", "deadline", "replicas", "acknowledge", NULL };
     struct perhaps_cluster_options options = { .stopped = was_interrupted };
-    PyObject *secret = Py_None, *user = NULL, *password = NULL;
-    double timeout = 0, patience = 0, deadline = 0;
-    int replicas = 0;
+    PyObject *url, *secret = Py_None, *user = NULL, *password = NULL, *timeout = NULL;
+    PyObject *patience = NULL, *deadline = NULL, *replicas = NULL, *acknowledge = NULL;
+    uint64_t needed;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$OUUdddpI:Cluster", names, &options.url,
-                                     &secret, &user, &password, &timeout, &patience, &deadline,
-                                     &replicas, &options.acknowledge) ||
-        !secret_take(secret, false, &options.hashing) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOOOOOO:Cluster", names, &url, &secret,
+                                     &user, &password, &timeout, &patience, &deadline,
+                                     &replicas, &acknowledge) ||
+        !arg_text(url, "url", &options.url) || !secret_take(secret, false, &options.hashing) ||
+        !text_take(user, "user", &options.user) ||
+        !text_take(password, "password", &options.password) ||
         !seconds_take(timeout, "timeout", &options.timeout_ms) ||
         !seconds_take(patience, "patience", &options.patience_ms) ||
-        !seconds_take(deadline, "deadline", &options.deadline_ms))
+        !seconds_take(deadline, "deadline", &options.deadline_ms) ||
+        (replicas && !arg_flag(replicas, "replicas", &options.replicas)) ||
+        !number_take(acknowledge, "acknowledge", UINT32_MAX, &needed))
         return NULL;
-    options.user = text_or_null(user);
-    options.password = text_or_null(password);
-    options.replicas = replicas;
-    struct cluster *self = PyErr_Occurred() ? NULL : PyObject_New(struct cluster, cluster_type);
+    options.acknowledge = (unsigned)needed;
+    struct cluster *self = PyObject_New(struct cluster, cluster_type);
     if (!self)
         return NULL;
     self->gate = (struct gate){ 0 };
@@ -188,16 +196,18 @@ static int do_create(struct cluster *self, void *context)
 
 static PyObject *cluster_create(PyObject *object, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = { "n", "fpr", "grow", "partitions", NULL };
-    Py_ssize_t n, partitions = 0;
+    static char *names[] = { "capacity", "fpr", "grow", "partitions", NULL };
+    PyObject *capacity, *fpr, *grow = NULL, *partitions = NULL;
     struct making making = { { .hashing = ((struct cluster *)object)->hashing }, 0 };
-    int grow = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nd|p$n:create", names, &n,
-                                     &making.options.fpr, &grow, &partitions))
+    bool grows = false;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$O:create", names, &capacity, &fpr,
+                                     &grow, &partitions) ||
+        !arg_whole(capacity, "capacity", 1, PERHAPS_CAPACITY_MAX, &making.options.capacity) ||
+        !arg_fpr(fpr, "fpr", &making.options.fpr) ||
+        (grow && !arg_flag(grow, "grow", &grows)) ||
+        !number_take(partitions, "partitions", INT64_MAX, &making.partitions))
         return NULL;
-    making.options.capacity = n > 0 ? (uint64_t)n : 0;
-    making.options.needs = grow ? PERHAPS_CAN_GROW : 0;
-    making.partitions = partitions > 0 ? (uint64_t)partitions : 0;
+    making.options.needs = grows ? PERHAPS_CAN_GROW : 0;
     return cluster_act(object, false, do_create, &making) ? Py_NewRef(object) : NULL;
 }
 
@@ -229,7 +239,7 @@ static int do_save(struct cluster *self, void *context)
 static PyObject *cluster_save(PyObject *object, PyObject *path)
 {
     PyObject *bytes;
-    if (!PyUnicode_FSConverter(path, &bytes))
+    if (!arg_path(path, "path", &bytes))
         return NULL;
     struct copying copying = { .path = PyBytes_AsString(bytes) };
     bool done =
@@ -253,18 +263,25 @@ static int do_upload(struct cluster *self, void *context)
     return c->is_no_filter ? 0 : error;
 }
 
-/* Filters of the other module come as bytes. */
+/* Returns the bytes of a filter of the other module, or of bytes of one. */
+static PyObject *bytes_of(PyObject *filter)
+{
+    if (PyObject_HasAttrString(filter, "__bytes__") || PyObject_CheckBuffer(filter))
+        return PyObject_Bytes(filter);
+    arg_refuse(filter, "filter", "a Filter, or the bytes of one");
+    return NULL;
+}
+
 static PyObject *cluster_upload(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "filter", "partitions", NULL };
     struct copying copying = { 0 };
-    Py_ssize_t partitions = 0;
-    PyObject *filter, *bytes;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$n:upload", names, &filter,
+    PyObject *filter, *partitions = NULL, *bytes;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O:upload", names, &filter,
                                      &partitions) ||
-        !(bytes = PyObject_Bytes(filter)))
+        !number_take(partitions, "partitions", INT64_MAX, &copying.partitions) ||
+        !(bytes = bytes_of(filter)))
         return NULL;
-    copying.partitions = partitions > 0 ? (uint64_t)partitions : 0;
     bool done = !PyObject_GetBuffer(bytes, &copying.bytes, PyBUF_SIMPLE);
     if (done) {
         done = cluster_act(object, false, do_upload, &copying);
@@ -370,7 +387,7 @@ static PyObject *cluster_repr(PyObject *object)
 
 static PyMethodDef cluster_methods[] = {
     { "create", WITH_KEYWORDS(cluster_create), METH_VARARGS | METH_KEYWORDS,
-      "create($self, n, fpr, grow=False, *, partitions=0)\n--\n\n"
+      "create($self, capacity, fpr, grow=False, *, partitions=0)\n--\n\n"
       "Makes the filter on the servers, and returns it.  Raises TakenError if\n"
       "there is something of that name." },
     { "delete", cluster_delete, METH_NOARGS,

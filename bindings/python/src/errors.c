@@ -26,7 +26,7 @@ static struct exception {
       &PyExc_KeyError, NULL },
     { PERHAPS_ERR_READ_ONLY, "ReadOnlyError", "The filter is mapped from a file to be read.",
       NULL, NULL, NULL },
-    { PERHAPS_ERR_MISMATCH, "MismatchError", "Two filters differ, and have no union.", NULL,
+    { PERHAPS_ERR_MISMATCH, "MismatchError", "Two filters differ, and cannot be joined.", NULL,
       &PyExc_ValueError, NULL },
     { PERHAPS_ERR_SECRET, "SecretError", "The secret is missing or not the filter's.", NULL,
       NULL, NULL },

@@ -1,25 +1,19 @@
 /* files.c - filters in files and as bytes. */
 #include <string.h>
 
+#include "args.h"
 #include "errors.h"
 #include "filter.h"
 #include "options.h"
-
-/* Turns a str, bytes or os.PathLike to bytes.  Returns NULL with an exception set. */
-static PyObject *path_bytes(PyObject *path)
-{
-    PyObject *bytes;
-    return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
-}
 
 PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = { "path", "new", NULL };
     struct filter *self = (struct filter *)object;
-    PyObject *path, *bytes = NULL;
-    int only_new = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$p:save", names, &path, &only_new) ||
-        !(bytes = path_bytes(path)))
+    PyObject *path, *bytes = NULL, *new = NULL;
+    bool only_new = false;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O:save", names, &path, &new) ||
+        (new && !arg_flag(new, "new", &only_new)) || !arg_path(path, "path", &bytes))
         return NULL;
     const char *name = PyBytes_AsString(bytes);
     const perhaps_filter *filter =
@@ -61,17 +55,16 @@ PyObject *module_open(PyObject *module, PyObject *args, PyObject *kwargs)
     static char *names[] = { "path", "mode", "secret", "check", NULL };
     struct perhaps_open_options options = { .mode = PERHAPS_MODE_READ };
     perhaps_filter *filter = NULL;
-    PyObject *path, *secret = Py_None, *bytes = NULL;
-    const char *mode = "r";
-    int check = 0;
+    PyObject *path, *mode = NULL, *secret = Py_None, *check = NULL, *bytes = NULL;
+    const char *way = "r";
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|sO$p:open", names, &path, &mode, &secret,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO$O:open", names, &path, &mode, &secret,
                                      &check) ||
-        !mode_named(mode, &options.mode) || !secret_take(secret, false, &options.hashing) ||
-        !(bytes = path_bytes(path)))
+        (mode && !arg_text(mode, "mode", &way)) || !mode_named(way, &options.mode) ||
+        !secret_take(secret, false, &options.hashing) ||
+        (check && !arg_flag(check, "check", &options.check)) || !arg_path(path, "path", &bytes))
         return NULL;
     const char *name = PyBytes_AsString(bytes);
-    options.check = check;
     PyThreadState *thread = PyEval_SaveThread();
     int error = perhaps_open(name, &options, &filter);
     PyEval_RestoreThread(thread);
@@ -110,15 +103,12 @@ PyObject *filter_from_bytes(PyObject *type, PyObject *args, PyObject *kwargs)
     static char *names[] = { "data", "secret", NULL };
     struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD };
     perhaps_filter *filter = NULL;
-    PyObject *secret = Py_None;
+    PyObject *bytes, *secret = Py_None;
     Py_buffer data;
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*|O:from_bytes", names, &data, &secret))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:from_bytes", names, &bytes, &secret) ||
+        !secret_take(secret, false, &options.hashing) || !arg_buffer(bytes, "data", &data))
         return NULL;
-    if (!secret_take(secret, false, &options.hashing)) {
-        PyBuffer_Release(&data);
-        return NULL;
-    }
     PyThreadState *thread = PyEval_SaveThread();
     int error = perhaps_from_bytes(data.buf, (size_t)data.len, &options, &filter);
     PyEval_RestoreThread(thread);

@@ -1,9 +1,11 @@
 /* filter.c - perhaps.Filter: its life, and the methods for one key. */
 #include "filter.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
+#include "args.h"
 #include "errors.h"
 #include "options.h"
 
@@ -53,11 +55,38 @@ perhaps_filter *filter_enter(struct filter *self, enum use use)
     return self->filter;
 }
 
+/* Filter(like=model): an empty one that can be united with the model. */
+static PyObject *filter_like(PyObject *model)
+{
+    struct filter *other = filter_behind(model);
+    perhaps_filter *filter = NULL;
+    if (!other) {
+        arg_refuse(model, "like", "a Filter");
+        return NULL;
+    }
+    if (!filter_enter(other, USE_WHOLE))
+        return NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_create_like(other->filter, NULL, NULL, &filter);
+    PyEval_RestoreThread(thread);
+    filter_leave(other, USE_WHOLE);
+    return error ? raise_error(error, NULL) : filter_wrap(filter);
+}
+
 static PyObject *filter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     struct wishes wishes;
     perhaps_filter *filter;
+    PyObject *model = kwargs ? PyDict_GetItemString(kwargs, "like") : NULL;
     (void)type;
+    if (model && PyDict_Size(kwargs) + PyTuple_Size(args) == 1)
+        return filter_like(model);
+    if (model) {
+        PyErr_SetString(PyExc_TypeError,
+                        "like is an argument that stands alone: all others are "
+                        "those of that filter");
+        return NULL;
+    }
     if (!options_take(args, kwargs, ASKER_FILTER, &wishes))
         return NULL;
     PyThreadState *thread = PyEval_SaveThread();
@@ -181,8 +210,8 @@ static PyObject *filter_repr(PyObject *object)
 
 static PyObject *filter_predict_fpr(PyObject *object, PyObject *keys)
 {
-    unsigned long long n = PyLong_AsUnsignedLongLong(keys);
-    if (PyErr_Occurred())
+    uint64_t n;
+    if (!arg_whole(keys, "keys", 0, UINT64_MAX, &n))
         return NULL;
     const perhaps_filter *filter = filter_now((struct filter *)object, USE_ASK);
     return filter ? PyFloat_FromDouble(perhaps_predict_fpr(filter, n)) : NULL;
@@ -231,8 +260,12 @@ static PyObject *filter_shrink(PyObject *object, PyObject *args, PyObject *kwarg
     static char *names[] = { "fpr", NULL };
     struct filter *self = (struct filter *)object;
     perhaps_filter *small = NULL;
+    PyObject *rate = NULL;
     double fpr = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|d:shrink", names, &fpr))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:shrink", names, &rate) ||
+        (rate &&
+         !arg_number(rate, "fpr", 0, nextafter(1, 0),
+                     "a false-positive rate below 1, or 0 for that of the filter", &fpr)))
         return NULL;
     const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
     if (!filter)
@@ -279,13 +312,9 @@ static bool time_ms(PyObject *now, uint64_t *ms)
         *ms = (uint64_t)clock.tv_sec * 1000 + (uint64_t)clock.tv_nsec / 1000000;
         return true;
     }
-    double seconds = PyFloat_AsDouble(now);
-    if (PyErr_Occurred())
+    double seconds;
+    if (!arg_number(now, "now", 0, 1e15, "seconds since 1970, as of time.time()", &seconds))
         return false;
-    if (!(seconds >= 0 && seconds < 1e15)) {
-        PyErr_SetString(PyExc_ValueError, "now is seconds since 1970, as of time.time()");
-        return false;
-    }
     *ms = (uint64_t)(seconds * 1000 + 0.5);
     return true;
 }
@@ -330,9 +359,26 @@ static void leave_both(struct filter *a, enum use use, struct filter *b)
     filter_leave(b, USE_WHOLE);
 }
 
-static PyObject *filter_unite(PyObject *object, PyObject *with)
+typedef int join_function(perhaps_filter *filter, const perhaps_filter *other);
+
+/* Raises the error of a join of two filters, which differ so. */
+static PyObject *raise_join(int error, const char *difference)
+{
+    char text[PERHAPS_DIFFERENCE_NBYTES + 128];
+    if (!*difference)
+        return raise_error(error, NULL);
+    PyOS_snprintf(text, sizeof text,
+                  "the filters differ: %s: make both with the same, or one as "
+                  "Filter(like=other)",
+                  difference);
+    return raise_error_text(error, text);
+}
+
+/* Changes the left one. */
+static PyObject *join_into(PyObject *object, PyObject *with, join_function *join)
 {
     struct filter *self = filter_behind(object), *other = filter_behind(with);
+    char difference[PERHAPS_DIFFERENCE_NBYTES] = "";
     if (!self || !other)
         return Py_NewRef(Py_NotImplemented);
     if (self == other)
@@ -340,20 +386,42 @@ static PyObject *filter_unite(PyObject *object, PyObject *with)
     if (!enter_both(self, USE_CHANGE, other))
         return NULL;
     PyThreadState *thread = PyEval_SaveThread();
-    int error = perhaps_merge(self->filter, other->filter);
+    int error = join(self->filter, other->filter);
+    if (error == PERHAPS_ERR_MISMATCH)
+        perhaps_difference(self->filter, other->filter, difference);
     PyEval_RestoreThread(thread);
     leave_both(self, USE_CHANGE, other);
-    return error ? raise_error(error, NULL) : Py_NewRef(object);
+    return error ? raise_join(error, difference) : Py_NewRef(object);
 }
 
-static PyObject *filter_union(PyObject *a, PyObject *b)
+static PyObject *joined(PyObject *a, PyObject *b, join_function *join)
 {
     if (!filter_behind(a) || !filter_behind(b))
         return Py_NewRef(Py_NotImplemented);
     PyObject *copy = filter_copy(a, NULL);
-    PyObject *whole = copy ? filter_unite(copy, b) : NULL;
+    PyObject *whole = copy ? join_into(copy, b, join) : NULL;
     Py_XDECREF(copy);
     return whole;
+}
+
+static PyObject *filter_unite(PyObject *object, PyObject *with)
+{
+    return join_into(object, with, perhaps_merge);
+}
+
+static PyObject *filter_union(PyObject *a, PyObject *b)
+{
+    return joined(a, b, perhaps_merge);
+}
+
+static PyObject *filter_keep_common(PyObject *object, PyObject *with)
+{
+    return join_into(object, with, perhaps_intersect);
+}
+
+static PyObject *filter_intersection(PyObject *a, PyObject *b)
+{
+    return joined(a, b, perhaps_intersect);
 }
 
 static PyObject *filter_compare(PyObject *a, PyObject *b, int operation)
@@ -482,9 +550,10 @@ static PyGetSetDef filter_members[] = {
 };
 
 static const char filter_doc[] =
-    "Filter(n, fpr, removable=False, grow=False, window=None, secret=None, *, count=False,\n"
-    "       shared=False, kind=None, base=None, seed=None, hash=None, prefer='balanced',\n"
-    "       integers=None, together=False)\n"
+    "Filter(capacity=None, fpr=None, removable=False, grow=False, window=None, secret=None, "
+    "*,\n"
+    "       count=False, shared=False, kind=None, base=None, seed=None, hash=None,\n"
+    "       prefer='balanced', integers=None, together=False, like=None)\n"
     "--\n\n"
     "A set of keys that answers \"certainly not\" (False) or \"perhaps\" (True).\n\n"
     ">>> import perhaps\n"
@@ -492,10 +561,10 @@ static const char filter_doc[] =
     ">>> f.add('apple')\n"
     ">>> 'apple' in f\n"
     "True\n\n"
-    "n          how many keys it is for\n"
+    "capacity   how many keys it is for\n"
     "fpr        how often a key that was not added is answered \"perhaps\", at most\n"
     "removable  keys can be removed\n"
-    "grow       takes more than n keys\n"
+    "grow       takes more keys than that\n"
     "window     remembers so many keys, or for so long: a timedelta, or '24h'\n"
     "secret     16 bytes, or True for some at random: where strangers choose keys\n"
     "count      tells how often a key was added\n"
@@ -505,7 +574,9 @@ static const char filter_doc[] =
     "hash       'xxh3', 'xxh3-64', 'sip', 'none', 'none-64'\n"
     "prefer     'balanced', 'fast' or 'compact'\n"
     "integers   a range: a filter of these integers that makes no errors\n"
-    "together   a key has its bits side by side: for Cluster.upload()\n";
+    "together   a key has its bits side by side: for Cluster.upload()\n"
+    "like       a filter: an empty one that can be united with it; stands alone\n\n"
+    "a | b has the keys of both, a & b those that both have.\n";
 
 static PyType_Slot filter_slots[] = {
     { Py_tp_doc, (void *)filter_doc },
@@ -520,6 +591,8 @@ static PyType_Slot filter_slots[] = {
     { Py_sq_length, filter_length },
     { Py_nb_or, filter_union },
     { Py_nb_inplace_or, filter_unite },
+    { Py_nb_and, filter_intersection },
+    { Py_nb_inplace_and, filter_keep_common },
     { 0, NULL },
 };
 

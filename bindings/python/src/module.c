@@ -12,10 +12,13 @@ static PyMethodDef functions[] = {
       "       'live': the file itself is changed, by any number of processes at once\n"
       "check  'r': compares each page with its checksum before it is first used\n" },
     { "plan", WITH_KEYWORDS(module_plan), METH_VARARGS | METH_KEYWORDS,
-      "plan(n, fpr, removable=False, grow=False, window=None, secret=None, *, static=False,\n"
-      "     others=0, value_bits=0, **options)\n--\n\n"
+      "plan(capacity=None, fpr=None, removable=False, grow=False, window=None, secret=None, "
+      "*,\n"
+      "     count=False, shared=False, kind=None, base=None, seed=None, hash=None,\n"
+      "     prefer='balanced', integers=None, together=False, others=0, value_bits=0,\n"
+      "     static=False)\n--\n\n"
       "Returns what Filter(...) would be, and what it would take; with static=True\n"
-      "what build() would make of n keys.\n\n"
+      "what build() would make of so many keys.\n\n"
       ">>> import perhaps\n"
       ">>> perhaps.plan(1_000_000, 0.001).bits_per_key < 16\n"
       "True\n" },

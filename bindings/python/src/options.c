@@ -1,7 +1,12 @@
-/* options.c - keyword arguments as the options of the library. */
+/* options.c - keyword arguments as the options of the library.
+ *
+ * Each argument has a row in a table, with the function that reads it.  What several of them
+ * say together is looked at when all are read. */
 #include "options.h"
 
 #include <string.h>
+
+#include "args.h"
 
 bool secret_take(PyObject *secret, bool may_make, struct perhaps_hashing *hashing)
 {
@@ -12,11 +17,10 @@ bool secret_take(PyObject *secret, bool may_make, struct perhaps_hashing *hashin
         hashing->hash = PERHAPS_HASH_SIP;
         return true;
     }
-    if (!PyBytes_Check(secret)) {
-        PyErr_SetString(PyExc_TypeError, may_make ? "secret is True, or 16 bytes of type bytes"
-                                                  : "secret is 16 bytes of type bytes");
-        return false;
-    }
+    if (!PyBytes_Check(secret))
+        return arg_refuse(secret, "secret",
+                          may_make ? "True, or 16 bytes of type bytes"
+                                   : "16 bytes of type bytes");
     if (PyBytes_Size(secret) != SECRET_NBYTES) {
         PyErr_Format(PyExc_ValueError, "secret has %zd bytes, and needs 16",
                      PyBytes_Size(secret));
@@ -28,7 +32,7 @@ bool secret_take(PyObject *secret, bool may_make, struct perhaps_hashing *hashin
 }
 
 /* Reads "24h" and the like, a number with a unit as on the command line.  Returns 0 for what is
- * no such text. */
+ * no such text, or -1 with an exception set. */
 static double seconds_of_text(PyObject *text)
 {
     static const struct {
@@ -36,94 +40,108 @@ static double seconds_of_text(PyObject *text)
         double seconds;
     } units[] = { { "ms", 0.001 }, { "s", 1 },     { "m", 60 },
                   { "h", 3600 },   { "d", 86400 }, { "w", 604800 } };
-    const char *bytes = PyUnicode_AsUTF8AndSize(text, NULL);
+    const char *bytes;
     char *end = NULL;
-    double number = bytes ? PyOS_string_to_double(bytes, &end, NULL) : -1;
-    for (size_t i = 0; i < sizeof units / sizeof *units && bytes; i++)
+    if (!arg_text(text, "window", &bytes))
+        return -1;
+    double number = PyOS_string_to_double(bytes, &end, NULL);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (end && end != bytes && strcmp(end, units[i].unit) == 0)
             return number * units[i].seconds;
     PyErr_Clear();
     return 0;
 }
 
+static bool refuse_window(void)
+{
+    PyErr_SetString(PyExc_ValueError, "window is a number of keys, a datetime.timedelta, or a "
+                                      "time such as '90s', '15m', '24h' or '7d'");
+    return false;
+}
+
+/* Returns the seconds of a timedelta, or -1 with an exception set. */
 static double seconds_of_timedelta(PyObject *object)
 {
     PyObject *seconds = PyObject_CallMethod(object, "total_seconds", NULL);
-    double number = seconds ? PyFloat_AsDouble(seconds) : 0;
+    double number = seconds ? PyFloat_AsDouble(seconds) : -1;
     Py_XDECREF(seconds);
-    PyErr_Clear();
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        arg_refuse(object, "window", "a number of keys, a datetime.timedelta, or a str");
+    }
     return number;
 }
 
-/* A window of so many keys is an int; one of time a text, or a timedelta. */
-static bool window_take(PyObject *window, struct perhaps_options *options)
+/* A window of so many keys is a number; one of time a text, or a timedelta. */
+static bool take_window(PyObject *window, const char *name, struct wishes *w)
 {
     const double most = 1e15;
+    struct perhaps_options *options = &w->options;
     if (window == Py_None)
         return true;
     options->needs |= PERHAPS_CAN_FORGET;
-    if (PyLong_Check(window) && !PyBool_Check(window)) {
-        options->window.keys = PyLong_AsUnsignedLongLong(window);
-        if (options->window.keys > 0 && !PyErr_Occurred())
-            return true;
-        PyErr_SetString(PyExc_ValueError, "window: the number of keys is at least 1");
-        return false;
-    }
+    if (PyFloat_Check(window) || PyIndex_Check(window))
+        return arg_whole(window, name, 1, PERHAPS_CAPACITY_MAX, &options->window.keys);
     double seconds =
         PyUnicode_Check(window) ? seconds_of_text(window) : seconds_of_timedelta(window);
-    if (!(seconds >= 0.001 && seconds < most)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "window is a number of keys, a datetime.timedelta, or a "
-                        "time such as '90s', '15m', '24h' or '7d'");
+    if (PyErr_Occurred())
         return false;
-    }
+    if (!(seconds >= 0.001 && seconds < most))
+        return refuse_window();
     options->window.time = (uint64_t)(seconds * 1000);
     return true;
 }
 
-static bool seed_take(PyObject *seed, struct perhaps_hashing *hashing)
+static bool take_seed(PyObject *seed, const char *name, struct wishes *w)
 {
-    if (seed == Py_None)
-        return true;
-    hashing->seed = PyLong_AsUnsignedLongLong(seed);
-    if (PyErr_Occurred())
-        return false;
-    if (hashing->seed)
-        return true;
-    PyErr_SetString(PyExc_ValueError, "seed is at least 1; without it there is one at random");
-    return false;
+    return seed == Py_None || arg_integer(seed, name, 1, UINT64_MAX, &w->options.hashing.seed);
 }
 
-static bool hash_take(const char *name, struct perhaps_hashing *hashing)
+static bool take_hash(PyObject *value, const char *name, struct wishes *w)
 {
-    if (!name)
+    const char *text;
+    if (value == Py_None)
         return true;
+    if (!arg_text(value, name, &text))
+        return false;
     for (unsigned i = 0; i < PERHAPS_HASH_COUNT; i++)
-        if (strcmp(perhaps_hash_name((enum perhaps_hash)i), name) == 0 &&
+        if (strcmp(perhaps_hash_name((enum perhaps_hash)i), text) == 0 &&
             i != PERHAPS_HASH_CUSTOM) {
-            hashing->hash = (enum perhaps_hash)i;
+            w->options.hashing.hash = (enum perhaps_hash)i;
+            w->hash = text;
             return true;
         }
     PyErr_Format(
         PyExc_ValueError,
-        "hash '%s' is none of 'xxh3', 'xxh3-64', 'sip', 'none', 'none-64' and 'integer'", name);
+        "hash '%s' is none of 'xxh3', 'xxh3-64', 'sip', 'none', 'none-64' and 'integer'", text);
     return false;
 }
 
-static bool prefer_take(const char *name, enum perhaps_preference *preference)
+static bool take_secret(PyObject *value, const char *name, struct wishes *w)
+{
+    (void)name;
+    w->has_secret = value != Py_None && value != Py_False;
+    return secret_take(value, true, &w->options.hashing);
+}
+
+static bool take_prefer(PyObject *value, const char *name, struct wishes *w)
 {
     static const char *const names[] = { [PERHAPS_PREFER_BALANCED] = "balanced",
                                          [PERHAPS_PREFER_FAST] = "fast",
                                          [PERHAPS_PREFER_COMPACT] = "compact" };
-    for (size_t i = 0; i < sizeof names / sizeof *names && name; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *preference = (enum perhaps_preference)i;
+    const char *text;
+    if (value == Py_None)
+        return true;
+    if (!arg_text(value, name, &text))
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i]) == 0) {
+            w->options.preference = (enum perhaps_preference)i;
             return true;
         }
-    if (name)
-        PyErr_Format(PyExc_ValueError,
-                     "prefer '%s' is none of 'balanced', 'fast' and 'compact'", name);
-    return !name;
+    PyErr_Format(PyExc_ValueError, "prefer '%s' is none of 'balanced', 'fast' and 'compact'",
+                 text);
+    return false;
 }
 
 /* Returns an item of a range, or 0 with an exception set. */
@@ -136,10 +154,13 @@ static uint64_t item_of(PyObject *range, Py_ssize_t index)
 }
 
 /* The range of a bitmap: range(low, behind_high), with steps of 1. */
-static bool integers_take(PyObject *range, struct perhaps_bitmap_options *bitmap)
+static bool take_integers(PyObject *range, const char *name, struct wishes *w)
 {
+    struct perhaps_bitmap_options *bitmap = &w->options.bitmap;
     if (range == Py_None)
         return true;
+    if (!Py_IS_TYPE(range, &PyRange_Type))
+        return arg_refuse(range, name, "a range");
     PyObject *step = PyObject_GetAttrString(range, "step");
     bool is_plain = step && PyLong_AsLong(step) == 1;
     bitmap->low = is_plain ? item_of(range, 0) : 0;
@@ -168,68 +189,265 @@ static void count_by(struct perhaps_options *options)
     }
 }
 
-/* Windows say themselves how many keys they remember; one of time begins with so many, and
- * grows. */
-static bool size_take(Py_ssize_t n, enum asker asker, struct perhaps_options *options)
+/* Takes the name from the registry, where it stays. */
+static bool kind_named(PyObject *value, const char *name, const char **found)
 {
-    const uint64_t begin = 10000;
-    if (n < 0) {
-        PyErr_SetString(PyExc_ValueError, "n, the number of keys, is not below 0");
-        return false;
-    }
-    options->capacity = (uint64_t)n;
-    if (n == 0)
-        options->capacity = options->window.keys ? options->window.keys
-                            : options->window.time || options->needs & PERHAPS_CAN_GROW ? begin
-                                                                                        : 0;
-    if (options->capacity || options->bitmap.high || asker == ASKER_BUILDER)
+    const struct perhaps_kind *kind;
+    const char *text;
+    if (value == Py_None)
         return true;
-    PyErr_SetString(PyExc_ValueError,
-                    "n, how many keys the filter is for, is missing: give it, "
-                    "or grow=True");
+    if (!arg_text(value, name, &text))
+        return false;
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        if (strcmp(kind->name, text) == 0) {
+            *found = kind->name;
+            return true;
+        }
+    PyObject *names = PyUnicode_FromString("");
+    for (size_t i = 0; names && (kind = perhaps_kind_at(i)); i++) {
+        PyObject *more = PyUnicode_FromFormat("%U%s'%s'", names, i ? ", " : "", kind->name);
+        Py_DECREF(names);
+        names = more;
+    }
+    if (names)
+        PyErr_Format(PyExc_ValueError, "%s '%s' is none of %U", name, text, names);
+    Py_XDECREF(names);
     return false;
 }
 
-#define COMMON                                                                                 \
-    "n", "fpr", "removable", "grow", "window", "secret", "count", "shared", "kind", "base",    \
-        "seed", "hash", "prefer", "integers", "together"
-#define FOR_PLANS COMMON, "others", "value_bits", "static"
+/* ---- The table ------------------------------------------------------------------- */
+
+static bool take_capacity(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_whole(value, name, 0, PERHAPS_CAPACITY_MAX, &w->options.capacity);
+}
+
+static bool take_fpr(PyObject *value, const char *name, struct wishes *w)
+{
+    if (value == Py_None)
+        return true;
+    w->has_fpr = true;
+    return arg_fpr(value, name, &w->options.fpr);
+}
+
+static bool take_removable(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_flag(value, name, &w->removable);
+}
+
+static bool take_grow(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_flag(value, name, &w->grow);
+}
+
+static bool take_count(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_flag(value, name, &w->counts);
+}
+
+static bool take_shared(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_flag(value, name, &w->options.shared);
+}
+
+static bool take_kind(PyObject *value, const char *name, struct wishes *w)
+{
+    return kind_named(value, name, &w->options.kind);
+}
+
+static bool take_base(PyObject *value, const char *name, struct wishes *w)
+{
+    return kind_named(value, name, &w->options.base);
+}
+
+static bool take_together(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_flag(value, name, &w->options.blocked.together);
+}
+
+static bool take_others(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_whole(value, name, 0, PERHAPS_CAPACITY_MAX, &w->options.against.others);
+}
+
+static bool take_value_bits(PyObject *value, const char *name, struct wishes *w)
+{
+    uint64_t bits = 0;
+    bool taken = arg_whole(value, name, 0, 16, &bits);
+    w->options.ribbon.value_bits = (unsigned)bits;
+    return taken;
+}
+
+static bool take_static(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_flag(value, name, &w->fixed);
+}
+
+static bool take_memory(PyObject *value, const char *name, struct wishes *w)
+{
+    return arg_whole(value, name, 0, INT64_MAX, &w->how.memory_nbytes);
+}
+
+static bool take_threads(PyObject *value, const char *name, struct wishes *w)
+{
+    uint64_t threads = 0;
+    bool taken = arg_whole(value, name, 0, 1024, &threads);
+    w->how.threads = (unsigned)threads;
+    return taken;
+}
+
+static bool take_folder(PyObject *value, const char *name, struct wishes *w)
+{
+    return value == Py_None || arg_text(value, name, &w->how.folder);
+}
+
+enum { FILTERS = 1 << ASKER_FILTER, PLANS = 1 << ASKER_PLAN, BUILDERS = 1 << ASKER_BUILDER };
+enum { ALL = FILTERS | PLANS | BUILDERS, POSITIONAL = 6 };
+
+/* The first ones may be given without their names. */
+static const struct argument {
+    const char *name;
+    unsigned askers; /* who takes it */
+    bool (*take)(PyObject *value, const char *name, struct wishes *w);
+} arguments[] = {
+    { "capacity", ALL, take_capacity },
+    { "fpr", ALL, take_fpr },
+    { "removable", ALL, take_removable },
+    { "grow", ALL, take_grow },
+    { "window", ALL, take_window },
+    { "secret", ALL, take_secret },
+    { "count", ALL, take_count },
+    { "shared", ALL, take_shared },
+    { "kind", ALL, take_kind },
+    { "base", ALL, take_base },
+    { "seed", ALL, take_seed },
+    { "hash", ALL, take_hash },
+    { "prefer", ALL, take_prefer },
+    { "integers", ALL, take_integers },
+    { "together", ALL, take_together },
+    { "others", PLANS | BUILDERS, take_others },
+    { "value_bits", PLANS | BUILDERS, take_value_bits },
+    { "static", PLANS, take_static },
+    { "memory", BUILDERS, take_memory },
+    { "threads", BUILDERS, take_threads },
+    { "folder", BUILDERS, take_folder },
+};
+
+enum { NARGUMENTS = sizeof arguments / sizeof *arguments };
+
+static const char *const names_of_askers[] = { "Filter", "plan", "Builder" };
+
+/* Puts an argument into the place of its name. */
+static bool place(PyObject *name, PyObject *value, enum asker asker, PyObject *values[])
+{
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    for (size_t i = 0; text && i < NARGUMENTS; i++) {
+        if (strcmp(arguments[i].name, text) != 0 || !(arguments[i].askers & 1U << asker))
+            continue;
+        if (!values[i]) {
+            values[i] = value;
+            return true;
+        }
+        PyErr_Format(PyExc_TypeError, "%s() got the argument '%s' twice",
+                     names_of_askers[asker], text);
+        return false;
+    }
+    if (text)
+        PyErr_Format(PyExc_TypeError, "%s() has no argument '%s': see help(perhaps.%s)",
+                     names_of_askers[asker], text, names_of_askers[asker]);
+    return false;
+}
+
+/* Sorts the arguments by the table; those that are missing stay NULL. */
+static bool collect(PyObject *args, PyObject *kwargs, enum asker asker, PyObject *values[])
+{
+    const Py_ssize_t count = PyTuple_Size(args);
+    PyObject *name, *value;
+    if (count > POSITIONAL) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments without a name, not %zd",
+                     names_of_askers[asker], POSITIONAL, count);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        values[i] = PyTuple_GetItem(args, i);
+    for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, &name, &value);)
+        if (!place(name, value, asker, values))
+            return false;
+    return true;
+}
+
+/* ---- What they say together ------------------------------------------------------ */
+
+static bool lacks(enum asker asker, const char *what)
+{
+    PyErr_Format(PyExc_TypeError, "%s() needs %s", names_of_askers[asker], what);
+    return false;
+}
+
+/* Windows say themselves how many keys they remember; one of time begins with so many, and
+ * grows. */
+static bool complete_size(PyObject *capacity, enum asker asker, struct wishes *w)
+{
+    const uint64_t begin = 10000;
+    struct perhaps_options *o = &w->options;
+    if (!o->capacity)
+        o->capacity = o->window.keys                                  ? o->window.keys
+                      : o->window.time || o->needs & PERHAPS_CAN_GROW ? begin
+                                                                      : 0;
+    if (o->capacity || o->bitmap.high || asker == ASKER_BUILDER)
+        return true;
+    if (!capacity)
+        return lacks(asker, "capacity, how many keys it is for, or grow=True");
+    PyErr_SetString(PyExc_ValueError, "capacity is at least 1, or there is grow=True");
+    return false;
+}
+
+/* A bitmap has no errors, and so no rate. */
+static bool complete_kind(enum asker asker, struct wishes *w)
+{
+    struct perhaps_options *o = &w->options;
+    const bool bitmap = o->kind && strcmp(o->kind, "bitmap") == 0;
+    if (bitmap && !o->bitmap.high)
+        return lacks(asker, "integers, a range, for the kind 'bitmap'");
+    if (!w->has_fpr && !o->bitmap.high)
+        return lacks(asker, "fpr, the false-positive rate not to exceed, such as fpr=0.001");
+    if (w->has_secret && w->hash && strcmp(w->hash, "sip") != 0) {
+        PyErr_Format(PyExc_ValueError, "hash '%s' takes no secret: leave one of them out",
+                     w->hash);
+        return false;
+    }
+    if (w->has_secret && o->bitmap.high) {
+        PyErr_SetString(PyExc_ValueError, "secret is not for a filter of integers, which "
+                                          "hashes none");
+        return false;
+    }
+    if (w->hash && strcmp(w->hash, "integer") == 0 && !o->bitmap.high) {
+        PyErr_SetString(PyExc_ValueError,
+                        "hash 'integer' is for filters of integers=range(...)");
+        return false;
+    }
+    if (w->hash && strcmp(w->hash, "integer") != 0 && o->bitmap.high && (!o->kind || bitmap)) {
+        PyErr_Format(PyExc_ValueError,
+                     "hash '%s' is not for a filter of integers, which hashes none", w->hash);
+        return false;
+    }
+    return true;
+}
 
 bool options_take(PyObject *args, PyObject *kwargs, enum asker asker, struct wishes *w)
 {
-    /* Each of them takes what the one before it takes, and more. */
-    static char *filter_names[] = { COMMON, NULL };
-    static char *plan_names[] = { FOR_PLANS, NULL };
-    static char *builder_names[] = { FOR_PLANS, "memory", "threads", "folder", NULL };
-    static char *const *const names[] = { filter_names, plan_names, builder_names };
-    static const char *const formats[] = { "|ndppOO$ppzzOzzOp:Filter",
-                                           "|ndppOO$ppzzOzzOpnIp:plan",
-                                           "|ndppOO$ppzzOzzOpnIpnIz:Builder" };
-    Py_ssize_t n = 0, others = 0, memory = 0;
-    int removable = 0, grow = 0, count = 0, shared = 0, together = 0, fixed = 0;
-    PyObject *window = Py_None, *secret = Py_None, *seed = Py_None, *integers = Py_None;
-    const char *hash = NULL, *prefer = NULL;
+    PyObject *values[NARGUMENTS] = { NULL };
     struct perhaps_options *o = &w->options;
     memset(w, 0, sizeof *w);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, formats[asker], (char **)names[asker], &n,
-                                     &o->fpr, &removable, &grow, &window, &secret, &count,
-                                     &shared, &o->kind, &o->base, &seed, &hash, &prefer,
-                                     &integers, &together, &others, &o->ribbon.value_bits,
-                                     &fixed, &memory, &w->how.threads, &w->how.folder))
+    if (!collect(args, kwargs, asker, values))
         return false;
-    o->shared = shared;
-    o->blocked.together = together;
-    o->needs = (removable ? PERHAPS_CAN_REMOVE : 0U) | (grow ? PERHAPS_CAN_GROW : 0U) |
-               (fixed || asker == ASKER_BUILDER ? PERHAPS_CAN_BUILD : 0U);
-    o->against.others = others > 0 ? (uint64_t)others : 0;
-    w->how.memory_nbytes = memory > 0 ? (uint64_t)memory : 0;
-    if (!window_take(window, o) || !seed_take(seed, &o->hashing) ||
-        !hash_take(hash, &o->hashing) || !secret_take(secret, true, &o->hashing) ||
-        !prefer_take(prefer, &o->preference) || !integers_take(integers, &o->bitmap))
-        return false;
-    if (o->window.time)
-        o->needs &= ~(unsigned)PERHAPS_CAN_GROW; /* its generations grow by themselves */
-    if (count)
+    for (size_t i = 0; i < NARGUMENTS; i++)
+        if (values[i] && !arguments[i].take(values[i], arguments[i].name, w))
+            return false;
+    o->needs |= (w->removable ? PERHAPS_CAN_REMOVE : 0U) |
+                (w->grow && !o->window.time ? PERHAPS_CAN_GROW : 0U) |
+                (w->fixed || asker == ASKER_BUILDER ? PERHAPS_CAN_BUILD : 0U);
+    if (w->counts)
         count_by(o);
-    return size_take(n, asker, o);
+    return complete_size(values[0], asker, w) && complete_kind(asker, w);
 }

@@ -10,6 +10,9 @@
 struct wishes {
     struct perhaps_options options;
     struct perhaps_build_options how;
+    bool removable, grow, counts, fixed; /* needs, before they are put together */
+    bool has_fpr, has_secret;
+    const char *hash; /* as it was named; NULL: it was not */
 };
 
 /* Who asks: not all take all arguments. */

@@ -1,6 +1,8 @@
 /* source.c - the keys of a batch: arrays by the buffer protocol, and iterators. */
 #include "source.h"
 
+#include "args.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,6 +345,11 @@ static bool open_iterator(struct source *source, PyObject *keys)
     if (!source->batch)
         return PyErr_NoMemory();
     source->owner = PyObject_GetIter(keys);
+    if (!source->owner && PyErr_ExceptionMatches(PyExc_TypeError) &&
+        !PyObject_HasAttrString(keys, "__iter__")) {
+        PyErr_Clear();
+        arg_refuse(keys, "keys", "an array, Arrow data or anything iterable");
+    }
     return source->owner;
 }
 
@@ -353,9 +360,8 @@ static bool refuse_single(PyObject *keys)
 {
     if (!PyUnicode_Check(keys) && !PyBytes_Check(keys) && !PyByteArray_Check(keys))
         return false;
-    PyErr_SetString(PyExc_TypeError,
-                    "this is one key, and not many of them: use the method for "
-                    "one key, or put it in a list");
+    PyErr_SetString(PyExc_TypeError, "keys is one key here, and not many of them: use the "
+                                     "method for one key, or put it in a list");
     return true;
 }
 

@@ -11,7 +11,7 @@ static PyStructSequence_Field plan_fields[] = {
     { "capacity", "how many keys it is for" },
     { "fpr", "the rate that was asked for" },
     { "fpr_predicted", "the rate with 'capacity' keys, in expectation" },
-    { "memory_nbytes", "what it takes, in memory and in a file" },
+    { "body_nbytes", "what it takes, in memory and in a file" },
     { "bits_per_key", "at capacity" },
     { "why", "why this kind and this size, in one line" },
     { NULL, NULL },

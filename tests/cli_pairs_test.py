@@ -1,0 +1,187 @@
+"""Every pair of options of every verb: cli_pairs_test.py PROGRAM.
+
+Proves that of two options none is dropped in silence.  They are taken together; or refused, by a line
+that names one of them; or they stand below, with the reason why one means nothing beside the other.
+
+An option is dropped if it changes something alone, and nothing beside the other one.  What a run does is
+seen by what it prints and by the files that it makes.  PERHAPS_TEST_EVERY tries all pairs, else the seed
+chooses one in eight."""
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.path.abspath(sys.argv[1])
+SEED = os.environ.get("PERHAPS_TEST_SEED", "1")
+SEED = int.from_bytes(os.urandom(4), "little") if SEED == "fresh" else int(SEED)
+ONE_IN = 1 if "PERHAPS_TEST_EVERY" in os.environ else 8
+
+# What each verb is given beside the options.
+VERBS = {
+    "build": ["-o", "O", "in"], "plan": ["-n", "1000"], "create": ["-n", "1000", "O"], "add": ["F", "in"],
+    "remove": ["R", "in"], "query": ["F", "in"], "count": ["R", "in"], "dedup": ["in"], "info": ["F"],
+    "verify": ["F"], "shrink": ["F", "-o", "O", "-p", "0.5"], "merge": ["-o", "O", "F", "G"],
+    "intersect": ["-o", "O", "F", "G"], "compare": ["F", "G"], "backup": ["F", "O"],
+}
+
+# A value for each option that takes one.
+VALUES = {
+    "capacity": "2000", "fpr": "0.2", "integers": "0-4999", "window": "24h", "generations": "3", "kind": "bloom",
+    "base": "cuckoo", "until": "50000", "factor": "4", "field": "2", "delimiter": ",", "time-field": "3",
+    "key": "5", "filter": "G", "durable": "10", "state": "S", "memory": "64M", "tmp": "folder", "against": "old",
+    "against-count": "10", "value-field": "2", "value-bits": "4", "threads": "1", "wait": "1", "seed": "7",
+    "hash": "sip", "key-file": "K", "least": "2",
+}
+SKIPPED = {"output", "help", "help-all", "partitions"}
+
+# Pairs of which the second means nothing beside the first, and why.  "*": beside any.
+MEANINGLESS = {
+    ("*", "*", "compact"): "a preference: it decides only where several kinds will do",
+    ("*", "*", "fast"): "the same",
+    ("*", "quiet", "*"): "what it changes is seen in the summary only",
+    ("*", "json", "ignore-case"): "the message about letters would not be JSON",
+    ("*", "any", "*"): "it ends at the first key that answers the question",
+    ("*", "factor", "grow"): "layers grow",
+    ("*", "until", "grow"): "what keeps its rate up to N keys grows",
+    ("*", "factor", "until"): "layers keep the rate at any number of keys",
+    ("*", "window", "grow"): "generations grow",
+    ("*", "window", "until"): "generations keep the rate at any number of keys",
+    ("*", "window", "factor"): "of the layers of generations, which no verb shows",
+    ("*", "base", "grow"): "a filter that is made of others grows",
+    ("*", "base", "until"): "the same",
+    ("*", "base", "removable"): "the base can remove",
+    ("*", "base", "count"): "the base can count",
+    ("*", "count", "removable"): "what counts can remove",
+    ("*", "until", "removable"): "the kind that it chooses can remove",
+    ("*", "grow", "removable"): "the same",
+    ("*", "integers", "removable"): "a bitmap can remove",
+    ("*", "capacity", "together"): "there is one line a key",
+    ("*", "against", "static"): "it is built once",
+    ("*", "against-count", "static"): "the same",
+    ("*", "value-bits", "static"): "the same",
+    ("*", "static", "seed"): "the seed is not shown",
+    ("*", "against", "capacity"): "what is built once has the size of its keys",
+    ("*", "against-count", "capacity"): "the same",
+    ("*", "static", "capacity"): "the same",
+    ("*", "integers", "capacity"): "a bitmap has room for its range",
+    ("*", "integers", "ignore-case"): "digits are no letters",
+    ("*", "count", "null"): "there are as many records",
+    ("*", "crlf", "null"): "none of the keys is in the filter then",
+    ("query", "crlf", "any"): "the same, and nothing is printed",
+    ("dedup", "state", "grow"): "a state grows",
+    ("dedup", "against", "exact"): "it is exact",
+    ("dedup", "unique", "exact"): "it is exact",
+    ("verify", "json", "quiet"): "facts are what was asked for",
+}
+
+def run(folder, *arguments):
+    return subprocess.run([PROGRAM, *arguments], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+
+def options_of(verb):
+    text = run(".", verb, "--help-all").stdout.decode()
+    found = re.findall(r"^  (?:-\w, |    )--([a-z-]+)( [A-Z][A-Z|-]*)?(?= |$)", text, re.M)
+    return {name: value.strip() for name, value in found if name not in SKIPPED}
+
+def prepare(folder):
+    lines = "".join(f"{n % 900},{n % 7},{n},k{n % 5}\r\n" for n in range(1000)) + "Word\nword\n5\n5\n6\n"
+    numbers = "".join(f"{n}\n" for n in range(600)) + "5\n6\n"
+    for name, text in (("in", lines), ("in0", lines.replace("\n", "\0")), ("numbers", numbers),
+                       ("numbers0", numbers.replace("\n", "\0")), ("old", "5\n"),
+                       ("known", lines[:9000]), ("other", "5\n77\n")):
+        with open(os.path.join(folder, name), "w", newline="") as file:
+            file.write(text)
+    os.mkdir(os.path.join(folder, "folder"))
+    for command in (["build", "-q", "--seed", "3", "-n", "9000", "-o", "F", "known"],
+                    ["build", "-q", "--seed", "3", "-n", "9000", "-o", "G", "other"],
+                    ["build", "-q", "--kind", "cuckoo", "-n", "9000", "-o", "R", "known"]):
+        run(folder, *command).check_returncode()
+
+def facts_of(folder, name):
+    """What is to be seen of a file that a run has made or changed."""
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        return None
+    info = run(folder, "info", "--json", name)
+    if info.returncode:
+        with open(path, "rb") as file:
+            return file.read(8)
+    facts = json.loads(info.stdout)
+    keep = ("kind", "keys", "capacity", "fpr_asked", "fpr_until", "hash", "geometry", "keys_made_of", "parts")
+    asked = run(folder, "query", "-q", "--field", "1-", name, "in")
+    counts = [len(asked.stdout)] + [facts.get(each) for each in keep]
+    if isinstance(facts.get("parts"), list):
+        counts[-1] = [(part.get("kind"), part.get("capacity")) for part in facts["parts"]]
+    return [counts, os.path.exists(path + ".journal")]
+
+def words_of(verb, options, known):
+    words = []
+    for name in options:
+        words += ["--" + name] + ([VALUES[name]] if known[name] else [])
+    inputs = ("numbers" if "integers" in options else "in") + ("0" if "null" in options else "")
+    return [verb] + words + [inputs if word == "in" else word for word in VERBS[verb]]
+
+def unlike(text):
+    """A text without times and rates, which differ from run to run."""
+    text = re.sub(rb'"seconds":[^,}]*', b"", text)
+    text = re.sub(rb"[0-9.]+ (?:ns|us|ms|s|min|h)\b[^\n]*", b"", text)
+    return re.sub(rb"0\.0[0-9]+|[0-9.e-]+ %", b"", text)
+
+def effect(base, verb, options, known):
+    """(status, message, what was seen)"""
+    with tempfile.TemporaryDirectory() as parent:
+        folder = os.path.join(parent, "x")
+        shutil.copytree(base, folder)
+        done = run(folder, *words_of(verb, options, known))
+        if done.returncode > 1:
+            return done.returncode, done.stderr.decode(errors="replace"), None
+        files = [facts_of(folder, name) for name in ("O", "S", "F", "R", "K")]
+        return done.returncode, "", [done.returncode, unlike(done.stdout), unlike(done.stderr), files]
+
+def is_meaningless(verb, first, second):
+    return any((v, a, b) in MEANINGLESS for v in (verb, "*") for a in (first, "*") for b in (second, "*"))
+
+def main():
+    wrong, npairs = [], 0
+    with tempfile.TemporaryDirectory() as parent:
+        base = os.path.join(parent, "base")
+        os.mkdir(base)
+        prepare(base)
+        for verb in VERBS:
+            known = options_of(verb)
+            nothing = effect(base, verb, [], known)
+            if nothing[0] > 1:
+                wrong.append(f"{verb}: {nothing[1]}")
+                continue
+            alone = {}
+            for pair in itertools.combinations(sorted(known), 2):
+                npairs += 1
+                if (npairs + SEED) % ONE_IN:
+                    continue
+                for name in pair:
+                    if name not in alone:
+                        alone[name] = effect(base, verb, [name], known)
+                status, message, both = effect(base, verb, pair, known)
+                title = f"{verb} --{pair[0]} --{pair[1]}"
+                if status > 1:
+                    letters = {"capacity": "-n", "fpr": "-p", "invert": "-v", "count": "-c", "repeated": "-d"}
+                    names = ["--" + name for name in pair] + [letters.get(name, "--" + name) for name in pair]
+                    refused_alone = [alone[name][1] for name in pair if alone[name][0] > 1]
+                    if message.count("\n") > 1 + ("ignore-case" in pair) or status != 2:
+                        wrong.append(f"{title}: status {status}: {message!r}")
+                    elif message not in refused_alone and not any(name in message for name in names):
+                        wrong.append(f"{title}: names none of them: {message!r}")
+                    continue
+                for first, second in (pair, pair[::-1]):
+                    if alone[first][0] > 1 or alone[second][0] > 1 or is_meaningless(verb, first, second):
+                        continue
+                    if both == alone[first][2] and alone[second][2] != nothing[2]:
+                        wrong.append(f"{title}: --{second} is dropped")
+    print("\n".join(wrong))
+    print(f"PERHAPS_TEST_SEED={SEED}: {npairs} pairs, {len(wrong)} wrong")
+    return bool(wrong)
+
+sys.exit(main())
