@@ -97,7 +97,7 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
                                         : "blocked";
     if (noted) {
         *name = "blocked-noted";
-        options->hashing.note = "keys: field=2 delimiter=, ignore-case";
+        options->hashing.note = "a hundred golden keys";
     } else if (layered) {
         *name = "ribbon-of-layers";
         options->capacity = 60 * GOLDEN_KEYS;

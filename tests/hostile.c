@@ -151,10 +151,16 @@ void exercise(const perhaps_filter *filter, uint64_t seed)
     struct perhaps_keys keys = invent_keys(seed, bytes);
     bool answer[KEYS];
     size_t removed;
+    struct perhaps_verdict verdict;
     perhaps_filter *f;
     inspect(filter);
     perhaps_contains_many(filter, &keys, answer);
-    must(!perhaps_clone(filter, &f) && perhaps_equal(f, filter));
+    const int error = perhaps_clone(filter, &f);
+    if (error == PERHAPS_ERR_DAMAGED) { /* no copy makes damage look sound */
+        must(perhaps_verify(filter, &verdict) == PERHAPS_ERR_DAMAGED);
+        return;
+    }
+    must(!error && perhaps_equal(f, filter));
     add_some(f, &keys);
     perhaps_add_unless_present_many(f, &keys, answer, NULL);
     merge_some(f, filter);
