@@ -264,7 +264,7 @@ static int open_to_read(const char *path)
 
 const char *stream_refusal(const char *path)
 {
-    uint8_t head[MAGIC_MOST];
+    uint8_t head[MAGIC_MOST] = { 0 };
     bool undecided;
     int fd = open_to_read(path);
     ssize_t nhead = fd < 0 ? 0 : read(fd, head, sizeof head);
@@ -276,7 +276,7 @@ const char *stream_refusal(const char *path)
 
 bool stream_is_packed(int fd)
 {
-    uint8_t head[MAGIC_MOST];
+    uint8_t head[MAGIC_MOST] = { 0 };
     bool undecided;
     off_t at = lseek(fd, 0, SEEK_CUR);
     ssize_t nhead = at < 0 ? 0 : pread(fd, head, sizeof head, at);

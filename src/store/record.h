@@ -19,7 +19,6 @@ struct journal {
     pid_t process;            /* which has opened it */
 
     struct frame frames[2];
-    unsigned active;       /* the one that takes records */
     uint64_t sequence;     /* the number of the last record, */
     uint64_t written;      /* of the last one in the file, */
     uint64_t synced;       /* of the last one that is on the disk, */
@@ -31,6 +30,7 @@ struct journal {
     bool has_time;         /* the filter is a window that was told the time */
     bool closes;           /* a frame is written even if it has no records */
     bool holds;            /* records are written by perhaps_sync(), as far as they have room */
+    unsigned active;       /* the frame that takes records */
     int failed;            /* errno of a write or sync that failed; 0: none */
 
     uint64_t limit;       /* the size at which the file is saved anew */
