@@ -119,6 +119,7 @@ static bool learn_format(struct stream *stream, enum stream_as as)
 {
     bool undecided;
     const struct magic *magic;
+    stream->nhead = 0;
     stream->head = malloc(STREAM_HEAD_NBYTES);
     if (!stream->head)
         return broken(stream, "out of memory") == 0;
