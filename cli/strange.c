@@ -8,7 +8,15 @@
 #include <string.h>
 
 /* The rows below that are no magic numbers. */
-enum { CARRIAGE_RETURNS, BYTE_ORDER_MARK, UTF_16_MARK, UTF_16_LITTLE, UTF_16_BIG, LZMA };
+enum {
+    CARRIAGE_RETURNS,
+    COUNTS,
+    BYTE_ORDER_MARK,
+    UTF_16_MARK,
+    UTF_16_LITTLE,
+    UTF_16_BIG,
+    LZMA
+};
 
 #define AS_KEYS ", whose packed bytes are taken for keys: unpack it first, with "
 
@@ -19,6 +27,9 @@ static const struct strange {
 } rows[] = {
     [CARRIAGE_RETURNS] = { .words = "lines end in a carriage return, which is part of the key: "
                                     "give --crlf to leave it off" },
+    [COUNTS] = { .words =
+                     "lines are hashes with a colon and a count behind them, which are part "
+                     "of the key: give --field 1 --delimiter : to leave them off" },
     [BYTE_ORDER_MARK] = { .words = "begins with a byte order mark, which is part of the first "
                                    "key: take it off first, with 'tail -c +4'" },
     [UTF_16_MARK] = { .words = "is text in UTF-16, whose bytes are taken for keys: convert it "
@@ -68,6 +79,32 @@ static bool ends_in_returns(const struct block *block)
     return count && count >= block->count - count;
 }
 
+/* Returns whether the key is a hash of 128 bits or more in hexadecimal digits, a colon, and a
+ * number, as in lists of passwords. */
+static bool is_counted(const struct perhaps_key *key)
+{
+    const unsigned char *text = key->bytes;
+    const size_t least = 32;
+    size_t at = 0;
+    while (at < key->nbytes && isxdigit(text[at]))
+        at++;
+    if (at < least || at + 1 >= key->nbytes || text[at++] != ':')
+        return false;
+    while (at < key->nbytes && isdigit(text[at]))
+        at++;
+    return at == key->nbytes || (at + 1 == key->nbytes && text[at] == '\r');
+}
+
+/* Returns whether the beginning is a list of hashes with counts: all of the first keys are. */
+static bool has_counts(const struct block *block)
+{
+    const size_t most = 100, n = block->count < most ? block->count : most;
+    for (size_t i = 0; i < n; i++)
+        if (!is_counted(&block->key[i]))
+            return false;
+    return n > 0;
+}
+
 /* Returns whether every second byte at the beginning, from number 'first' on, is 0, and the
  * others are the characters of a text. */
 static bool has_zeros(const struct block *block, size_t first)
@@ -106,6 +143,8 @@ uint32_t strange_block(const struct block *block, const struct key_form *form)
         found |= UINT32_C(1) << encoding;
     if (ends_in_returns(block))
         found |= UINT32_C(1) << CARRIAGE_RETURNS;
+    if (has_counts(block))
+        found |= UINT32_C(1) << COUNTS;
     return found;
 }
 

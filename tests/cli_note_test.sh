@@ -139,6 +139,22 @@ test_letters() {
     matches capital query F capital
 }
 
+# A list of hashes with counts, as there are of passwords, whose lines nobody asks for.
+test_counts() {
+    local i
+    for i in $(seq 50); do echo "$(echo "$i" | sha1sum | cut -c1-40 | tr a-f A-F):$i"; done >list
+    cut -d : -f 1 list >hashes
+    run build -o F list
+    check "built" exits 0
+    check "it says so" says "list: lines are hashes with a colon and a count behind them" "--field 1 --delimiter :"
+    works build -q --field 1 --delimiter : -o F list
+    check "silent" is_silent
+    matches hashes query F hashes
+    matches list query F list
+    echo "abc:1" >short
+    quietly build -q -o F short
+}
+
 # What -v leaves out by chance is told, and about how much that is.
 test_missing() {
     seq 20000 >in
