@@ -75,18 +75,19 @@ test_partition_of_zeros() {
 # loss must be noticed all the same.
 test_partition_is_deleted_beside_a_crowd() {
     local node key adders
-    filled beside 40000 capacity=100000 fpr=1e-4 partitions=64
+    filled beside 40000 capacity=10000000 fpr=1e-4 partitions=64
     added=40000 start_crowd beside adders=1 askers=6 batch=4
-    crowd_adds 20 # before the large batches fill the filter
+    crowd_adds 20
     "$program" run "$(url beside)" keys=more adders=4 batch=8000 >adders 2>adders_err &
     adders=$!
+    check "large batches are added" within 60 grep -q '"acknowledged":[1-9]' adders
     remove_partition beside 3
     check "it is noticed" within 10 grep -q LOST crowd
     sleep 1 # so that askers meet what the adds have made
     kill -TERM $adders
     wait $adders
     stop_crowd
-    only_errors LOST FULL # FULL, since several clients have reserved room at once
+    only_errors LOST
     succeeds "delete" delete beside
 }
 

@@ -433,8 +433,8 @@ struct filter_kind {
 
     /* Returns whether a key of a shared filter is there, with the locks of its entry.  While
      * other threads write, contains() may see half of what they write, and find by chance what
-     * is not there: an add that relies on that would lose the key.  NULL: what contains() finds
-     * is there. */
+     * is not there: a composite whose add relied on that would lose the key.  NULL: what
+     * contains() finds is there, or no shared composite is made of this kind. */
     bool (*holds)(perhaps_filter *f, const struct keyhash *key);
 
     /* -- NULL: this kind cannot -- */

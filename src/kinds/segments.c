@@ -522,8 +522,9 @@ static void share_out(const struct table *t, struct halves *h)
 }
 
 /* Copies a half to a segment.  In a shared filter the segment may be an old one that a reader
- * has not left yet: so its words are written atomically, and the reader finds afterwards that
- * the directory has changed. */
+ * has not left yet: so its words are written atomically, and a reader that does not find its
+ * key sees afterwards that the directory has changed.  One that finds it may do so by
+ * chance. */
 static void write_segment(const perhaps_filter *f, uint8_t *segment, const uint8_t *half)
 {
     uint64_t *to = (uint64_t *)(void *)segment, nbytes = segment_nbytes(slot_bits_of(f));
