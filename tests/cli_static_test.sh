@@ -42,7 +42,9 @@ test_static_killed() {
     for signal in KILL TERM; do
         "$program" build --static --memory 1M --tmp tmp -o f \
             < <(exec 2>/dev/null; seq 3000000; exec sleep 60) >out 2>err &
-        until [ -n "$(find /proc/$!/fd -lname "*/tmp/*" 2>/dev/null)" ] || ! kill -0 $! 2>/dev/null; do
+        # The whole path: this folder is in /tmp, too, and so is what a forked shell has open.
+        until [ -n "$(find /proc/$!/fd -lname "*/test_static_killed/tmp/*" 2>/dev/null)" ] ||
+            ! kill -0 $! 2>/dev/null; do
             sleep 0.01
         done
         kill -$signal $!
