@@ -29,7 +29,7 @@
  * not yet given to the reader; of a packed file they were copied to 'packed'.  A stream may
  * also read a piece of memory, and has then no file. */
 struct stream {
-    const char *problem; /* why it failed, after a failure */
+    const char *problem; /* why it failed, after a failure; NULL: no memory */
     uint64_t nread;      /* how many bytes were read, of all files, as they stand there */
 
     int fd;                           /* -1: closed */
@@ -149,7 +149,7 @@ static bool start_unpacking(struct stream *stream)
     stream->packed = malloc(PACKED_NBYTES);
     stream->state = calloc(1, stream->unpacker->state_nbytes);
     if (!stream->packed || !stream->state)
-        return broken(stream, "out of memory") == 0;
+        return broken(stream, NULL) == 0;
     memcpy(stream->packed, stream->head, stream->nhead);
     stream->end = stream->nhead;
     return true;
@@ -195,7 +195,7 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
         stream->at = stream->end - flow.in_nbytes;
         stream->pending = stream->inside && flow.out_nbytes == 0;
         if (result != UNPACKED)
-            return broken(stream, result == CORRUPT ? unpacker->corrupt : "out of memory");
+            return broken(stream, result == CORRUPT ? unpacker->corrupt : NULL);
     }
     return (ssize_t)(nbytes - flow.out_nbytes);
 }
@@ -379,7 +379,7 @@ static bool end_file(struct reader *reader, struct block *block, size_t used)
     return true;
 }
 
-/* Makes a block that says what is wrong with the file that is read. */
+/* Makes a block that says what is wrong with the file that is read; NULL: no memory. */
 static void fill_with_problem(struct reader *reader, struct block *block, const char *problem)
 {
     block->holds = BLOCK_PROBLEM;
@@ -437,6 +437,8 @@ static void take_given(struct reader *reader, struct block *block)
     reader->source = reader->npaths;
 }
 
+#define TOO_LONG "a line is longer than the memory has room for: see --delimiter"
+
 void reader_read(struct reader *reader, struct block *block)
 {
     if (reader->given) {
@@ -454,7 +456,7 @@ void reader_read(struct reader *reader, struct block *block)
         memcpy(block->text, reader->begun, used);
     while (reader->source < reader->npaths) {
         if (!room)
-            return fill_with_problem(reader, block, "out of memory for so long a line");
+            return fill_with_problem(reader, block, used > BLOCK_NBYTES ? TOO_LONG : NULL);
         if (!open_next(reader))
             return fill_with_problem(reader, block, stream->problem);
         ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);

@@ -132,7 +132,7 @@ void reader_take_pieces(struct reader *reader, const struct piece *pieces);
  * BLOCK_END or BLOCK_PROBLEM the caller does not call it again. */
 void reader_read(struct reader *reader, struct block *block);
 
-/* Returns, after BLOCK_PROBLEM, what is wrong with the file. */
+/* Returns, after BLOCK_PROBLEM, what is wrong with the file; NULL: there is no memory. */
 const char *reader_problem(const struct reader *reader);
 
 /* Returns how many bytes of the files were read so far, counted before they are unpacked. */

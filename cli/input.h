@@ -84,10 +84,11 @@ void input_settle(const struct input *input, const struct block *last, const cha
 uint64_t input_nkeys(const struct input *input);
 uint64_t input_nskipped(const struct input *input);
 
-/* Returns how many threads -j asks for, or else how many cores this process may use. */
+/* Returns how many threads -j asks for, or else perhaps_host_threads(); fewer if there is no
+ * memory for so many. */
 size_t input_nthreads(const struct settings *settings);
 
-/* Returns how much memory --memory allows, or else a quarter of the machine's. */
+/* Returns how much memory --memory allows, or else a quarter of what this process may take. */
 uint64_t input_memory(const struct settings *settings);
 
 /* Returns among how many shards so many keys are best divided: a power of two that is at most

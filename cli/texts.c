@@ -118,7 +118,7 @@ static void copy_source(struct texts *texts, struct source *source, char *path,
     struct block block = { 0 };
     struct reader *reader = reader_open(&path, 1, settings->form.end, settings->raw);
     if (!reader)
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("%s", why(PERHAPS_ERR_MEMORY));
     texts->ncopied = (texts->ncopied + page - 1) / page * page;
     source->at = (off_t)texts->ncopied;
     while (reader_read(reader, &block), block.holds == BLOCK_RECORDS) {
@@ -132,7 +132,8 @@ static void copy_source(struct texts *texts, struct source *source, char *path,
     if (stop_signal())
         fail_interrupted("; nothing is printed");
     if (block.holds == BLOCK_PROBLEM)
-        fail("%s: %s; nothing is printed", source->name, reader_problem(reader));
+        fail("%s: %s; nothing is printed", source->name,
+             problem_or_memory(reader_problem(reader)));
     texts->ncopied += source->nbytes;
     reader_close(reader);
     block_release(&block);

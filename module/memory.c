@@ -1,7 +1,7 @@
 /* memory.c - memory from the server, which counts it. */
 #include "memory.h"
 
-#include <stdio.h>
+#include <perhaps_build.h>
 #include <string.h>
 
 static RedisModuleCtx *current; /* of the command that runs, or NULL */
@@ -10,35 +10,6 @@ static unsigned long long taken;
 void memory_begin(RedisModuleCtx *ctx)
 {
     current = ctx;
-}
-
-/* Returns the first number behind 'name' in a file, or 'otherwise' if there is none.  An empty
- * name stands for the beginning. */
-static unsigned long long number_in(const char *path, const char *name,
-                                    unsigned long long otherwise)
-{
-    unsigned long long number = otherwise;
-    char line[128];
-    FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, name, strlen(name))) {
-            if (sscanf(line + strlen(name), "%llu", &number) != 1)
-                number = otherwise;
-            break;
-        }
-    if (file)
-        fclose(file);
-    return number;
-}
-
-/* Returns how many bytes the machine can give, or its control group, if that tells. */
-static unsigned long long machine_has(void)
-{
-    unsigned long long free_kib = number_in("/proc/meminfo", "MemAvailable:", ~0ULL / 1024);
-    unsigned long long most = number_in("/sys/fs/cgroup/memory.max", "", ~0ULL);
-    unsigned long long used = number_in("/sys/fs/cgroup/memory.current", "", 0);
-    unsigned long long left = most > used ? most - used : 0;
-    return free_kib * 1024 < left ? free_kib * 1024 : left;
 }
 
 /* Returns how many bytes maxmemory leaves.  If the server may throw keys away to make room,
@@ -61,7 +32,7 @@ static unsigned long long maxmemory_leaves(void)
 static bool is_too_much(size_t nbytes)
 {
     return nbytes >= MEMORY_LOOK_NBYTES &&
-           (nbytes > machine_has() || nbytes > maxmemory_leaves());
+           (nbytes > perhaps_host_memory_nbytes() || nbytes > maxmemory_leaves());
 }
 
 /* A server that cannot try to get zeroed memory ends itself if there is none.  So it first

@@ -9,7 +9,6 @@
 #include <sodium/utils.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "../base/memory.h"
 
@@ -27,10 +26,8 @@ static bool wants_copies(unsigned needs)
 static void choose(struct perhaps_build_options *how)
 {
     const uint64_t least = (uint64_t)1 << 20;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (!how->memory_nbytes)
-        how->memory_nbytes =
-            pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 : UINT64_C(1) << 30;
+        how->memory_nbytes = memory_by_default();
     if (how->memory_nbytes < least)
         how->memory_nbytes = least;
     how->threads = threads_or_all(how->threads);
