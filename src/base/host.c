@@ -104,7 +104,7 @@ static uint64_t sum_of(FILE *file, const char *const *names, uint64_t none)
     while (read_line(file, line, sizeof line))
         for (const char *const *name = names; *name; name++) {
             size_t length = strlen(*name);
-            if (strncmp(line, *name, length) || !read_number(line + length, &number))
+            if (strncmp(line, *name, length) != 0 || !read_number(line + length, &number))
                 continue;
             sum = sum > UINT64_MAX - number ? UINT64_MAX : sum + number;
             found = true;
