@@ -2,9 +2,9 @@
  * filters that grow, while they grow (grow.h). */
 #include <err.h>
 #include <math.h>
+#include <perhaps_build.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 
 #include "report.h"
 
@@ -79,8 +79,9 @@ static void complete(void)
         settings.key_nbytes.at[0] = PERHAPS_HASH_NBYTES;
     if (!settings.threads.count) {
         settings.threads.at[settings.threads.count++] = 1;
-        if (get_nprocs() > 1 && get_nprocs() <= THREADS_MAX)
-            settings.threads.at[settings.threads.count++] = get_nprocs();
+        const unsigned all = perhaps_host_threads();
+        if (all > 1 && all <= THREADS_MAX)
+            settings.threads.at[settings.threads.count++] = all;
     }
     settings.piece = PIECE_KEYS;
     while ((double)settings.piece * settings.key_nbytes.at[0] > (double)PIECE_NBYTES)

@@ -110,7 +110,7 @@ static bool end_file(struct reader *reader, struct block *block, size_t used)
     return true;
 }
 
-/* Makes a block that says what is wrong with the file that is read. */
+/* Makes a block that says what is wrong with the file that is read; NULL: no memory. */
 static void fill_with_problem(struct reader *reader, struct block *block, const char *problem)
 {
     block->holds = BLOCK_PROBLEM;
@@ -182,6 +182,8 @@ static void take_given(struct reader *reader, struct block *block)
     reader->source = reader->npaths;
 }
 
+#define TOO_LONG "a line is longer than the memory has room for: see --delimiter"
+
 void reader_read(struct reader *reader, struct block *block)
 {
     if (reader->given) {
@@ -204,9 +206,7 @@ void reader_read(struct reader *reader, struct block *block)
             continue;
         }
         if (!room)
-            return fill_with_problem(reader, block,
-                                     used > BLOCK_NBYTES ? "out of memory for so long a line"
-                                                         : "out of memory");
+            return fill_with_problem(reader, block, used > BLOCK_NBYTES ? TOO_LONG : NULL);
         if (!open_next(reader))
             return fill_with_problem(reader, block, stream->problem);
         ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);

@@ -138,7 +138,7 @@ enum file_change reader_change(const struct reader *reader, size_t *source, uint
  * BLOCK_END or BLOCK_PROBLEM the caller does not call it again. */
 void reader_read(struct reader *reader, struct block *block);
 
-/* Returns, after BLOCK_PROBLEM, what is wrong with the file. */
+/* Returns, after BLOCK_PROBLEM, what is wrong with the file; NULL: there is no memory. */
 const char *reader_problem(const struct reader *reader);
 
 /* Returns how many bytes of the files were read so far, counted before they are unpacked. */

@@ -236,8 +236,8 @@ static void make_tables(struct exact *exact)
         uint64_t room = table_room(exact, shard);
         take_memory(exact, exact_table_nbytes(room), "the places");
         if (!exact_table_make(&shard->table, room, exact->settings->unique))
-            fail("%s: the places of lines take %s" NOTHING_PRINTED, why(PERHAPS_ERR_MEMORY),
-                 scaled((double)exact->memory_nbytes, "B").s);
+            fail("the places of lines take %s" NOTHING_PRINTED ": %s",
+                 scaled((double)exact->memory_nbytes, "B").s, why(PERHAPS_ERR_MEMORY));
     }
 }
 

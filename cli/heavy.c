@@ -133,7 +133,7 @@ static void collect(struct heavy *heavy)
         size_t nbytes = (heavy->nfound + table->count + 1) * sizeof *heavy->found;
         struct heavy_slot *found = realloc(heavy->found, nbytes);
         if (!found)
-            fail("%s; nothing is printed", perhaps_strerror(PERHAPS_ERR_MEMORY));
+            fail("nothing is printed: %s", why(PERHAPS_ERR_MEMORY));
         heavy->found = found;
         for (size_t k = 0; k < table->nslots; k++)
             if (table->slot[k].behind && table->slot[k].count >= heavy->settings->least)

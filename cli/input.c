@@ -199,9 +199,15 @@ static void give_keys(struct reader *reader, const struct settings *settings)
 
 /* ---- All --------------------------------------------------------------------------- */
 
+/* Two blocks for each thread take up to 6 MB, and its stack 1. */
+#define THREAD_NBYTES ((size_t)16 << 20)
+
 size_t input_nthreads(const struct settings *settings)
 {
-    return settings->threads ? settings->threads : perhaps_host_threads();
+    const uint64_t most = perhaps_host_memory_nbytes() / THREAD_NBYTES;
+    uint64_t n = settings->threads ? settings->threads : perhaps_host_threads();
+    n = n < most ? n : most;
+    return n ? n : 1;
 }
 
 uint64_t input_memory(const struct settings *settings)
@@ -211,9 +217,9 @@ uint64_t input_memory(const struct settings *settings)
 
 size_t input_nshards(const struct settings *settings, uint64_t nkeys)
 {
+    const size_t nthreads = input_nthreads(settings);
     size_t nshards = 1;
-    while (nshards < SHARDS_MAX && 2 * nshards <= input_nthreads(settings) &&
-           nkeys / (2 * nshards) >= 1000000)
+    while (nshards < SHARDS_MAX && 2 * nshards <= nthreads && nkeys / (2 * nshards) >= 1000000)
         nshards *= 2;
     return nshards;
 }
@@ -237,7 +243,7 @@ static struct input *open_inputs(const struct settings *settings, const struct p
     input->reader =
         reader_open(settings->inputs, settings->ninputs, settings->form.end, settings->raw);
     if (!input->reader)
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("%s", why(PERHAPS_ERR_MEMORY));
     if (settings->keys.count)
         give_keys(input->reader, settings);
     if (pieces)
@@ -436,7 +442,7 @@ void input_settle(const struct input *input, const struct block *last, const cha
     if (stop_signal()) /* at the end, too: the same signal may have ended who wrote the input */
         fail_interrupted(outcome);
     if (last->holds == BLOCK_PROBLEM)
-        fail("%s: %s%s", name, reader_problem(input->reader), outcome);
+        fail("%s: %s%s", name, problem_or_memory(reader_problem(input->reader)), outcome);
     settle_changes(input);
     settle_skipped(input, outcome);
 }

@@ -100,10 +100,11 @@ void input_tell_change(const struct settings *settings, const char *path,
 uint64_t input_nkeys(const struct input *input);
 uint64_t input_nskipped(const struct input *input);
 
-/* Returns how many threads -j asks for, or else how many can run at once. */
+/* Returns how many threads -j asks for, or else perhaps_host_threads(); fewer if there is no
+ * memory for so many. */
 size_t input_nthreads(const struct settings *settings);
 
-/* Returns how much memory --memory allows, or else a quarter of what this process may use. */
+/* Returns how much memory --memory allows, or else a quarter of what this process may take. */
 uint64_t input_memory(const struct settings *settings);
 
 /* Returns among how many shards so many keys are best divided: a power of two that is at most

@@ -28,6 +28,7 @@
  * window.c tells the filter of dedup the time, numbers.c reads and writes numbers, and help.c
  * prints help and completions. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <perhaps.h>
 #include <signal.h>
 #include <stdio.h>
@@ -246,8 +247,18 @@ static void reserve_standard_descriptors(void)
             _exit(STATUS_ERROR);
 }
 
+/* Has all threads share one heap.  Otherwise the C library reserves 64 MiB of addresses for
+ * each of them, which a limit (ulimit -v) counts; and they hardly ever need any. */
+static void share_heap(void)
+{
+#ifdef M_ARENA_MAX
+    (void)mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    share_heap();
     reserve_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN); /* writing past the file-size limit is an error, not an end */
     signal(SIGPIPE, SIG_IGN); /* so is writing to a closed pipe: locks must be released */

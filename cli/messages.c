@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <perhaps.h>
+#include <perhaps_build.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -156,13 +156,32 @@ void *allocate_zeroed(size_t count, size_t nbytes)
 {
     void *memory = calloc(count, nbytes);
     if (!memory)
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("%s", why(PERHAPS_ERR_MEMORY));
     return memory;
+}
+
+/* Returns that there is no memory, how much there is, and what can be done. */
+static const char *why_no_memory(void)
+{
+    static char text[256];
+    snprintf(text, sizeof text,
+             "%s: this process can take only %s more: raise its limits (ulimit -v, ulimit -d, "
+             "control group), or end other programs",
+             perhaps_strerror(PERHAPS_ERR_MEMORY),
+             scaled((double)perhaps_host_memory_nbytes(), "B").s);
+    return text;
 }
 
 const char *why(int error)
 {
-    return error == PERHAPS_ERR_IO ? strerror(errno) : perhaps_strerror(error);
+    return error == PERHAPS_ERR_IO       ? strerror(errno)
+           : error == PERHAPS_ERR_MEMORY ? why_no_memory()
+                                         : perhaps_strerror(error);
+}
+
+const char *problem_or_memory(const char *problem)
+{
+    return problem ? problem : why_no_memory();
 }
 
 static void print_json(json_t *facts, FILE *to)

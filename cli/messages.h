@@ -35,8 +35,13 @@ _Noreturn void leave(int status);
 /* Returns zeroed memory, which the caller frees.  Ends the program if there is none. */
 void *allocate_zeroed(size_t count, size_t nbytes);
 
-/* Returns what a perhaps_error means; for PERHAPS_ERR_IO it is what errno means. */
+/* Returns what a perhaps_error means; for PERHAPS_ERR_IO it is what errno means, and for
+ * PERHAPS_ERR_MEMORY also how much there is now.  The text stays until the next call.  One
+ * thread at a time. */
 const char *why(int error);
+
+/* Returns the problem; or, if it is NULL, what PERHAPS_ERR_MEMORY means. */
+const char *problem_or_memory(const char *problem);
 
 /* Prints the summary of a verb on stderr: the sentence; or, under --json, one object with the
  * verb, the facts and the seconds; or nothing under --quiet.  Releases 'facts'. */

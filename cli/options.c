@@ -147,7 +147,7 @@ static const struct option_row rows[] = {
     { 0, INPUT, "raw", NULL, &type_flag, SLOT(raw),
       "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", &type_threads, SLOT(threads),
-      "work with T threads [as many as there are cores]" },
+      "work with T threads [as many as this process gets CPUs]" },
     { 0, INFO, "all", NULL, &type_flag, SLOT(all), "all that there is to tell" },
     { 0, LOOKING, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
@@ -172,10 +172,10 @@ static const struct option_row rows[] = {
       "bits of a value: 1 to 16 [8]" },
     { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--static, or a pipe without -n: use so much memory, such as 4G, and the disk beyond [a "
-      "quarter of what it may use]" },
+      "quarter of what this process can take]" },
     { 0, DEDUP | FILES, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--exact, --unique, --count-each: use at most so much memory, such as 4G [a quarter of "
-      "what it may use]" },
+      "what this process can take]" },
     { 0, DEDUP | FILES, "tmp", "DIR", &type_file, SLOT(tmp),
       "--exact, --unique, --count-each: the folder for copies of pipes and of what packed "
       "files hold [$TMPDIR, or /tmp]" },

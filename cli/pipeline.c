@@ -69,6 +69,20 @@ static struct block *choose(const struct pipeline *p)
     return best ? best : empty;
 }
 
+/* Starts a thread.  Its stack is larger than the stages need, but takes less of a limit of
+ * addresses (ulimit -v) than the 8 MiB that are usual.  Returns false if it cannot. */
+static bool start(struct pipeline *p, pthread_t *helper)
+{
+    const size_t stack_nbytes = (size_t)1 << 20;
+    pthread_attr_t how;
+    if (pthread_attr_init(&how) != 0)
+        return false;
+    (void)pthread_attr_setstacksize(&how, stack_nbytes);
+    bool started = pthread_create(helper, &how, work, p) == 0;
+    pthread_attr_destroy(&how);
+    return started;
+}
+
 /* If there is more to do, wakes a thread that waits or starts a new one.  So a short input
  * starts no threads, whatever -j says.  If a thread cannot be started, the work only takes
  * longer. */
@@ -78,8 +92,7 @@ static void call_another(struct pipeline *p)
         return;
     if (p->nwaiting)
         pthread_cond_signal(&p->changed);
-    else if (p->nhelpers + 1 < p->nthreads &&
-             pthread_create(&p->helper[p->nhelpers], NULL, work, p) == 0)
+    else if (p->nhelpers + 1 < p->nthreads && start(p, &p->helper[p->nhelpers]))
         p->nhelpers++;
 }
 

@@ -63,7 +63,7 @@ static void check_folder(struct target *target)
         fail("%s: cannot be written: %s", target->path, strerror(reason));
     if (!named) {
         target->lock_path = NULL;
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("%s", why(PERHAPS_ERR_MEMORY));
     }
 }
 

@@ -122,7 +122,7 @@ static bool learn_format(struct stream *stream, enum stream_as as)
     stream->nhead = 0;
     stream->head = malloc(STREAM_HEAD_NBYTES);
     if (!stream->head)
-        return broken(stream, "out of memory") == 0;
+        return broken(stream, NULL) == 0;
     while (!(magic = find_magic(stream->head, stream->nhead, &undecided)) && undecided) {
         ssize_t got =
             pull(stream, stream->head + stream->nhead, STREAM_HEAD_NBYTES - stream->nhead);
@@ -144,7 +144,7 @@ static bool start_unpacking(struct stream *stream)
     stream->packed = malloc(PACKED_NBYTES);
     stream->state = calloc(1, stream->unpacker->state_nbytes);
     if (!stream->packed || !stream->state)
-        return broken(stream, "out of memory") == 0;
+        return broken(stream, NULL) == 0;
     memcpy(stream->packed, stream->head, stream->nhead);
     stream->end = stream->nhead;
     return true;
@@ -190,7 +190,7 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
         stream->at = stream->end - flow.in_nbytes;
         stream->pending = stream->inside && flow.out_nbytes == 0;
         if (result != UNPACKED)
-            return broken(stream, result == CORRUPT ? unpacker->corrupt : "out of memory");
+            return broken(stream, result == CORRUPT ? unpacker->corrupt : NULL);
     }
     return (ssize_t)(nbytes - flow.out_nbytes);
 }

@@ -33,7 +33,7 @@ struct extent {
  * not yet given to the reader; of a packed file they were copied to 'packed'.  A stream may
  * also read a piece of memory, and has then no file. */
 struct stream {
-    const char *problem; /* why it failed, after a failure */
+    const char *problem; /* why it failed, after a failure; NULL: no memory */
     uint64_t nread;      /* how many bytes were read, of all files, as they stand there */
 
     int fd;                       /* -1: closed */

@@ -54,7 +54,7 @@ static void expect_new(const struct settings *settings, const char *path)
             fail("%s: can be read once only, and was read already: name it once", path);
     pipes = realloc(pipes, (npipes + 1) * sizeof *pipes);
     if (!pipes)
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("%s", why(PERHAPS_ERR_MEMORY));
     pipes[npipes++] = st;
 }
 
@@ -98,7 +98,7 @@ int streamed_read(const struct settings *settings, const char *path,
     if (error == PERHAPS_ERR_STOPPED && stop_signal())
         fail_interrupted("");
     if (error == PERHAPS_ERR_STOPPED)
-        fail("%s: %s", path, stream->problem);
+        fail("%s: %s", path, problem_or_memory(stream->problem));
     if (error == PERHAPS_ERR_UNSUPPORTED && load.check)
         fail(
             "%s: was being written in place, and has no checksums: take it again when that has "

@@ -29,7 +29,7 @@ static void set_outcome(struct target *target, const char *format)
     free(target->outcome);
     if (asprintf(&target->outcome, format, target->path) < 0) {
         target->outcome = NULL;
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("%s", why(PERHAPS_ERR_MEMORY));
     }
 }
 
@@ -123,8 +123,8 @@ void target_create(struct target *target, struct size size)
     options.hashing = target->hashing.chosen;
     int error = perhaps_create(&options, &target->filter);
     if (error == PERHAPS_ERR_MEMORY)
-        fail("%s: %s: it takes %s", target->path, why(error),
-             scaled((double)plan.body_nbytes, "B").s);
+        fail("%s: it takes %s: %s", target->path, scaled((double)plan.body_nbytes, "B").s,
+             why(error));
     if (error)
         fail("%s: %s", target->path, why(error));
 }

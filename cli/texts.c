@@ -131,7 +131,7 @@ static void copy_source(struct texts *texts, struct source *source,
     char *path = source->path;
     struct reader *reader = reader_open(&path, 1, settings->form.end, settings->raw);
     if (!reader)
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("%s", why(PERHAPS_ERR_MEMORY));
     if (source->file.known)
         reader_keep_to(reader, &source->file);
     texts->ncopied = (texts->ncopied + page - 1) / page * page;
@@ -146,7 +146,8 @@ static void copy_source(struct texts *texts, struct source *source,
     if (stop_signal())
         fail_interrupted("; nothing is printed");
     if (block.holds == BLOCK_PROBLEM)
-        fail("%s: %s; nothing is printed", input_name(path), reader_problem(reader));
+        fail("%s: %s; nothing is printed", input_name(path),
+             problem_or_memory(reader_problem(reader)));
     texts->ncopied += source->nbytes;
     reader_close(reader);
     block_release(&block);

@@ -32,7 +32,7 @@ typedef struct perhaps_builder perhaps_builder;
 /* How a filter is built.  Zero is the default in every member. */
 struct perhaps_build_options {
     /* How much memory to use, about, beside the filter that perhaps_builder_finish() returns;
-     * 0: a quarter of perhaps_host_memory_nbytes(). */
+     * 0: a quarter of perhaps_host_memory_nbytes(), and at least 1 MiB. */
     uint64_t memory_nbytes;
 
     const char *folder; /* of the temporary file, copied; NULL: $TMPDIR, or else /tmp */
@@ -149,7 +149,8 @@ PERHAPS_API void perhaps_builder_free(perhaps_builder *builder);
 typedef struct perhaps_bulk perhaps_bulk;
 
 /* Begins.  Of 'how', which may be NULL, 'threads' counts, and 'memory_nbytes': what keys take
- * that wait; 0: a sixteenth of the filter's size if it has 2 GiB, and nothing if it is smaller.
+ * that wait; 0: a sixteenth of the filter's size if it has 2 GiB, but no more than a builder
+ * takes, and nothing if it is smaller.
  * Keys wait only for a bitmap or a blocked filter with one line a key that is not shared.  To
  * other filters they are added as they come.  Returns 0; or PERHAPS_ERR_MEMORY, having set
  * *bulk to NULL. */
@@ -165,16 +166,27 @@ PERHAPS_API int perhaps_bulk_add(perhaps_bulk *bulk, const struct perhaps_keys *
 /* Adds the keys that wait, and releases 'bulk'.  NULL is allowed. */
 PERHAPS_API void perhaps_bulk_end(perhaps_bulk *bulk);
 
-/* ---- The machine --------------------------------------------------------------------- */
+/* ---- What this process may use ----------------------------------------------------------- */
 
-/* Returns how many bytes of memory this process may use: the least of the machine's, of what
- * RLIMIT_AS (ulimit -v) leaves, and of what the limits of its control groups leave, of version
- * 1 or 2, where pages of files that can be read again count as free.  For defaults: it promises
- * nothing.  Any thread may call it at any time. */
+/* Returns how many bytes of memory this process can still take, by the least of
+ * - what the machine has available without swapping (MemAvailable of /proc/meminfo);
+ * - what its control group leaves, and each group around that: the limit (memory.max and
+ *   memory.high, or memory.limit_in_bytes in version 1), without what is used there, but for
+ *   the pages of files, which the system takes back;
+ * - its resource limits for addresses and for data (ulimit -v, -d), without what it has mapped.
+ * 0 if nothing is left.  What cannot be found out limits nothing.  All of it may change at any
+ * time, so this is a basis for a choice, not a promise.  Reads a few files in /proc and
+ * /sys/fs/cgroup at each call, which takes 50 to 100 microseconds.  Leaves errno alone.  Safe
+ * in any thread at any time. */
 PERHAPS_API uint64_t perhaps_host_memory_nbytes(void);
 
-/* Returns how many threads can run at once, 1 or more: as many as there are CPUs on which this
- * process may run, or the quota of its control groups allows, rounded up. */
+/* Returns how many threads are worth starting in this process, at least 1, by the least of
+ * - the CPUs on which the calling thread may run (sched_getaffinity());
+ * - the share of CPU time that its control group gets, and each group around that (cpu.max, or
+ *   cpu.cfs_quota_us in version 1), rounded up;
+ * - under a limit of addresses or data (ulimit -v, -d), one thread for each 192 MiB that are
+ *   left.
+ * The rest is as with perhaps_host_memory_nbytes(). */
 PERHAPS_API unsigned perhaps_host_threads(void);
 
 #ifdef __cplusplus

@@ -2,7 +2,6 @@
 #include "memory.h"
 
 #include <perhaps_build.h>
-#include <stdio.h>
 #include <string.h>
 
 static RedisModuleCtx *current; /* of the command that runs, or NULL */
@@ -11,33 +10,6 @@ static unsigned long long taken;
 void memory_begin(RedisModuleCtx *ctx)
 {
     current = ctx;
-}
-
-/* Returns the first number behind 'name' in a file, or 'otherwise' if there is none.  An empty
- * name stands for the beginning. */
-static unsigned long long number_in(const char *path, const char *name,
-                                    unsigned long long otherwise)
-{
-    unsigned long long number = otherwise;
-    char line[128];
-    FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, name, strlen(name))) {
-            if (sscanf(line + strlen(name), "%llu", &number) != 1)
-                number = otherwise;
-            break;
-        }
-    if (file)
-        fclose(file);
-    return number;
-}
-
-/* Returns how many bytes the machine can give, or its control group, if that tells. */
-static unsigned long long machine_has(void)
-{
-    unsigned long long free_kib = number_in("/proc/meminfo", "MemAvailable:", ~0ULL / 1024);
-    unsigned long long may = perhaps_host_memory_nbytes();
-    return free_kib * 1024 < may ? free_kib * 1024 : may;
 }
 
 /* Returns how many bytes maxmemory leaves.  If the server may throw keys away to make room,
@@ -60,7 +32,7 @@ static unsigned long long maxmemory_leaves(void)
 static bool is_too_much(size_t nbytes)
 {
     return nbytes >= MEMORY_LOOK_NBYTES &&
-           (nbytes > machine_has() || nbytes > maxmemory_leaves());
+           (nbytes > perhaps_host_memory_nbytes() || nbytes > maxmemory_leaves());
 }
 
 /* A server that cannot try to get zeroed memory ends itself if there is none.  So it first

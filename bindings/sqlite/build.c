@@ -10,10 +10,17 @@ static const char build_name[] = "perhaps_build";
 
 enum { BATCH_KEYS = 4096, BATCH_NBYTES = 256 << 10 };
 
-/* The library may use so much: of keys that wait for the end, 8 bytes of each, a quarter of it
- * holds 16 million.  What is more goes to a temporary file.  (With twice as much aggregating 10
- * million rows takes a tenth longer: larger pieces are sorted, and later.) */
+/* The library may use so much, if the process may take four times as much: of keys that wait
+ * for the end, 8 bytes of each, a quarter of it holds 16 million.  What is more goes to a
+ * temporary file.  (With twice as much aggregating 10 million rows takes a tenth longer: larger
+ * pieces are sorted, and later.) */
 #define MEMORY_NBYTES (UINT64_C(512) << 20)
+
+static uint64_t memory_nbytes(void)
+{
+    const uint64_t most = perhaps_host_memory_nbytes() / 4;
+    return MEMORY_NBYTES < most ? MEMORY_NBYTES : most;
+}
 
 /* What is returned if there is no row, since SQLite then tells nothing of the arguments. */
 static const struct perhaps_options of_no_row = { .capacity = 1000,
@@ -89,7 +96,7 @@ static bool complete(sqlite3_context *context, struct choices *choices)
 static bool begin(sqlite3_context *context, struct building *b, int nargs, sqlite3_value **args)
 {
     struct choices choices = { 0 };
-    const struct perhaps_build_options how = { .memory_nbytes = MEMORY_NBYTES,
+    const struct perhaps_build_options how = { .memory_nbytes = memory_nbytes(),
                                                .leaves_room = true };
     if (!take_fpr(context, args[1], &b->fpr) ||
         !take_options(context, b, nargs > 2 ? args[2] : NULL, &choices))

@@ -1,264 +1,412 @@
-/* host.c - what this process may use of the machine: memory and CPUs.
+/* host.c - how much memory and how many CPUs this process may use.
  *
- * A container, a service or a batch job may use less than the machine has.  Its limits are
- * those of its control group and of all groups above that one (cgroups(7)):
+ * A process may take less than the machine has: by its resource limits, or by those of its
+ * control group or of one of the groups around that.  /proc/self/cgroup names the group in each
+ * hierarchy, by a path such as "/system.slice/x.service".  Its folder lies where the hierarchy
+ * is mounted, and the folders above are the groups around it:
  *
- *     /proc/self/cgroup     0::/a/b                      version 2
- *                           9:memory:/a/b                version 1, a tree for each controller
- *     version 2             /sys/fs/cgroup/a/b/memory.max, .current, .stat, cpu.max
- *     version 1             /sys/fs/cgroup/memory/a/b/memory.limit_in_bytes, ...
+ *     0::/PATH          version 2: /sys/fs/cgroup/PATH, or, beside version 1, .../unified/PATH
+ *     4:memory:/PATH    version 1: /sys/fs/cgroup/memory/PATH
  *
- * In a container the names in the first file may be those outside of it, and not exist here;
- * what exists is what counts, up to the root of the tree. */
-#define _GNU_SOURCE 1 /* sched_getaffinity() */
+ * In a container the mounted folder may be one of the groups on the way ("/docker/ID"), while
+ * the path still begins at the root of the machine: its first names are not there then, and are
+ * left out.  Where the process is not below what is mounted ("/../x") only that folder counts.
+ *
+ * Each of these files may be missing, and its text is not trusted: what is no number limits
+ * nothing. */
+#define _GNU_SOURCE 1
 #include "host.h"
 
-#include <limits.h>
+#include <errno.h>
 #include <perhaps_build.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define UNLIMITED UINT64_MAX
+enum { PATH_NBYTES = 4096, LINE_NBYTES = 4096, SHORT_NBYTES = 256, CPUS_MOST = 1 << 20 };
+
+/* If the addresses are limited, there is a thread for each so many.  Its stack takes 8 MiB of
+ * them, and the C library's heap for it 64 MiB, for a moment 128. */
+#define ADDRESSES_EACH_NBYTES ((uint64_t)192 << 20)
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* ---- Files ------------------------------------------------------------------------------- */
-
-/* Reads the beginning of a file as a text; an empty one if there is none. */
-static void read_text(const char *path, char *text, size_t room)
+/* Returns a - b, or 0 if that is negative. */
+static uint64_t minus(uint64_t a, uint64_t b)
 {
-    FILE *file = fopen(path, "re");
-    size_t nbytes = file ? fread(text, 1, room - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[nbytes] = '\0';
+    return a > b ? a - b : 0;
 }
 
-/* Reads a number, which may have up to 20 digits.  Returns what follows it; or NULL if there is
- * none, such as "max". */
+/* Returns a * b, or the largest number if that is larger. */
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* ---- Text ------------------------------------------------------------------------------ */
+
+/* Reads a whole number, with spaces before it, up to the largest.  Returns what follows it; or
+ * NULL if there is none: "max", "-1". */
 static const char *read_number(const char *text, uint64_t *number)
 {
-    char *end;
-    if (*text < '0' || *text > '9')
+    text += strspn(text, " \t");
+    const char *end = text + strspn(text, "0123456789");
+    if (end == text || (*end && !strchr(" \t\n", *end)))
         return NULL;
-    *number = strtoull(text, &end, 10); /* one that is too large is UINT64_MAX */
+    *number = 0;
+    for (; text < end; text++) {
+        uint64_t before = times(*number, 10), digit = (uint64_t)(*text - '0');
+        *number = before > UINT64_MAX - digit ? UINT64_MAX : before + digit;
+    }
     return end;
 }
 
-/* A folder of a control group: 'root', the place of its tree, and its name. */
-struct group {
-    char path[PATH_MAX];
-};
-
-/* Returns the number in a file of a group; 'otherwise' if there is none. */
-static uint64_t number_in(const struct group *group, const char *name, uint64_t otherwise)
+/* Reads the next line.  Leaves out those for which there is no room. */
+static bool read_line(FILE *file, char *line, size_t room)
 {
-    char path[PATH_MAX + 64], text[64];
-    uint64_t number;
-    snprintf(path, sizeof path, "%s/%s", group->path, name);
-    read_text(path, text, sizeof text);
-    return read_number(text, &number) ? number : otherwise;
-}
-
-/* Returns the sum of the lines of memory.stat that begin with these names. */
-static uint64_t sum_in_stat(const struct group *group, const char *const names[2])
-{
-    char path[PATH_MAX + 64], line[128];
-    uint64_t sum = 0, number;
-    snprintf(path, sizeof path, "%s/memory.stat", group->path);
-    FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file))
-        for (size_t i = 0; i < 2; i++) {
-            const size_t nbytes = strlen(names[i]);
-            if (!strncmp(line, names[i], nbytes) && line[nbytes] == ' ' &&
-                read_number(line + nbytes + 1, &number) && number < UNLIMITED / 4)
-                sum += number;
-        }
-    if (file)
-        fclose(file);
-    return sum;
-}
-
-/* ---- A group ----------------------------------------------------------------------------- */
-
-/* What is left below a limit.  Pages of files that can be read again count as free. */
-static uint64_t left_of(uint64_t limit, uint64_t used, uint64_t reclaimable)
-{
-    used = used > reclaimable ? used - reclaimable : 0;
-    return limit == UNLIMITED ? UNLIMITED : limit > used ? limit - used : 0;
-}
-
-static uint64_t memory_of_v2(const struct group *group)
-{
-    static const char *const files[2] = { "active_file", "inactive_file" };
-    const uint64_t limit = least(number_in(group, "memory.max", UNLIMITED),
-                                 number_in(group, "memory.high", UNLIMITED));
-    return left_of(limit, number_in(group, "memory.current", 0), sum_in_stat(group, files));
-}
-
-static uint64_t memory_of_v1(const struct group *group)
-{
-    static const char *const files[2] = { "total_active_file", "total_inactive_file" };
-    return left_of(number_in(group, "memory.limit_in_bytes", UNLIMITED),
-                   number_in(group, "memory.usage_in_bytes", 0), sum_in_stat(group, files));
-}
-
-/* Returns how many CPUs a share of time is, rounded up: 150 ms in each 100 ms are two. */
-static uint64_t cpus_of(uint64_t quota, uint64_t period)
-{
-    return quota && quota < UNLIMITED && period ? (quota - 1) / period + 1 : UNLIMITED;
-}
-
-static uint64_t cpus_of_v2(const struct group *group)
-{
-    char path[PATH_MAX + 64], text[64];
-    uint64_t quota, period;
-    snprintf(path, sizeof path, "%s/cpu.max", group->path);
-    read_text(path, text, sizeof text);
-    const char *rest = read_number(text, &quota);
-    return rest && *rest == ' ' && read_number(rest + 1, &period) ? cpus_of(quota, period)
-                                                                  : UNLIMITED;
-}
-
-/* No quota is -1 there, which is no number here. */
-static uint64_t cpus_of_v1(const struct group *group)
-{
-    return cpus_of(number_in(group, "cpu.cfs_quota_us", UNLIMITED),
-                   number_in(group, "cpu.cfs_period_us", 0));
-}
-
-/* ---- All groups -------------------------------------------------------------------------- */
-
-/* Returns the least limit of the group with this name and of all above it, up to the root of
- * the tree at 'tree'. */
-static uint64_t least_of_groups(const char *tree, const char *name,
-                                uint64_t (*limit_of)(const struct group *))
-{
-    struct group group;
-    uint64_t limit = UNLIMITED;
-    snprintf(group.path, sizeof group.path, "%s%s", tree, name);
-    for (const size_t root = strlen(tree);;) {
-        limit = least(limit, limit_of(&group));
-        char *last = strrchr(group.path + root, '/');
-        if (!last)
-            return limit;
-        *last = '\0';
-    }
-}
-
-/* Returns whether a list such as "cpu,cpuacct" has this word. */
-static bool has_word(const char *list, size_t nbytes, const char *word)
-{
-    const size_t length = strlen(word);
-    for (const char *at = list, *end = list + nbytes; at < end;) {
-        const char *comma = memchr(at, ',', (size_t)(end - at));
-        const size_t here = (size_t)((comma ? comma : end) - at);
-        if (here == length && !memcmp(at, word, length))
+    bool whole = true;
+    while (file && fgets(line, (int)room, file)) {
+        bool ends = strchr(line, '\n') || strlen(line) < room - 1;
+        if (whole && ends)
             return true;
-        at += here + 1;
+        whole = ends;
     }
     return false;
 }
 
-/* What is asked of the groups, in each version. */
-struct asked {
-    const char *controller;
-    uint64_t (*v1)(const struct group *);
-    uint64_t (*v2)(const struct group *);
-};
-
-/* Returns the least limit of the groups that a line of /proc/self/cgroup names. */
-static uint64_t limit_of_line(const char *root, const char *line, const struct asked *asked)
+static void close_if_open(FILE *file)
 {
-    char tree[PATH_MAX];
-    const char *controllers = strchr(line, ':');
-    const char *name = controllers ? strchr(controllers + 1, ':') : NULL;
-    if (!name)
-        return UNLIMITED;
-    const size_t nbytes = (size_t)(name++ - ++controllers);
-    if (nbytes == 0) {
-        snprintf(tree, sizeof tree, "%s/sys/fs/cgroup", root);
-        const uint64_t limit = least_of_groups(tree, name, asked->v2);
-        snprintf(tree, sizeof tree, "%s/sys/fs/cgroup/unified", root); /* beside version 1 */
-        return least(limit, least_of_groups(tree, name, asked->v2));
-    }
-    if (!has_word(controllers, nbytes, asked->controller))
-        return UNLIMITED;
-    snprintf(tree, sizeof tree, "%s/sys/fs/cgroup/%s", root, asked->controller);
-    return least_of_groups(tree, name, asked->v1);
-}
-
-static uint64_t limit_of_all(const char *root, const struct asked *asked)
-{
-    char line[PATH_MAX];
-    uint64_t limit = UNLIMITED;
-    snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
-    FILE *file = fopen(line, "re");
-    while (file && fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = '\0';
-        limit = least(limit, limit_of_line(root, line, asked));
-    }
     if (file)
         fclose(file);
-    return limit;
 }
 
-/* ---- The process ------------------------------------------------------------------------- */
-
-static uint64_t page_nbytes(void)
+static FILE *open_at(const struct host *host, const char *name)
 {
-    const long nbytes = sysconf(_SC_PAGESIZE);
-    return nbytes > 0 ? (uint64_t)nbytes : 4096;
+    char path[PATH_NBYTES];
+    int n = snprintf(path, sizeof path, "%s%s", host->root, name);
+    return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* Returns what ulimit -v leaves. */
-static uint64_t address_space(const char *root)
+/* Returns the sum of the numbers behind these names, at the beginnings of lines; or 'none' if
+ * there is none.  Closes the file. */
+static uint64_t sum_of(FILE *file, const char *const *names, uint64_t none)
 {
-    char path[PATH_MAX], text[64];
-    struct rlimit limit;
-    uint64_t pages = 0;
-    if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
-        return UNLIMITED;
-    snprintf(path, sizeof path, "%s/proc/self/statm", root);
-    read_text(path, text, sizeof text);
-    read_number(text, &pages);
-    return left_of(limit.rlim_cur, pages * page_nbytes(), 0);
+    char line[SHORT_NBYTES];
+    uint64_t sum = 0, number;
+    bool found = false;
+    while (read_line(file, line, sizeof line))
+        for (const char *const *name = names; *name; name++) {
+            size_t length = strlen(*name);
+            if (strncmp(line, *name, length) != 0 || !read_number(line + length, &number))
+                continue;
+            sum = sum > UINT64_MAX - number ? UINT64_MAX : sum + number;
+            found = true;
+        }
+    close_if_open(file);
+    return found ? sum : none;
 }
 
-uint64_t host_memory_nbytes(const char *root)
+/* ---- Control groups ---------------------------------------------------------------------- */
+
+/* A group, by its folder. */
+struct group {
+    char path[PATH_NBYTES]; /* without a slash at the end */
+    size_t nbytes;          /* of the path */
+    bool second;            /* of version 2 */
+};
+
+/* Opens a file of a group. */
+static FILE *open_in(struct group *group, const char *name)
 {
-    static const struct asked memory = { "memory", memory_of_v1, memory_of_v2 };
-    const long pages = sysconf(_SC_PHYS_PAGES);
-    const uint64_t otherwise = (uint64_t)4 << 30;
-    const uint64_t ram = pages > 0 ? (uint64_t)pages * page_nbytes() : otherwise;
-    return least(ram, least(address_space(root), limit_of_all(root, &memory)));
+    FILE *file = NULL;
+    size_t room = sizeof group->path - group->nbytes;
+    int n = snprintf(group->path + group->nbytes, room, "/%s", name);
+    if (n > 0 && (size_t)n < room)
+        file = fopen(group->path, "re");
+    group->path[group->nbytes] = 0;
+    return file;
 }
 
-unsigned host_threads(const char *root)
+/* Reads up to two numbers of a file.  Those that are not there stay as they were. */
+static void read_numbers(struct group *group, const char *name, uint64_t number[2])
 {
-    static const struct asked time = { "cpu", cpus_of_v1, cpus_of_v2 };
-    cpu_set_t cpus;
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t count = online > 0 ? (uint64_t)online : 1;
-    if (!sched_getaffinity(0, sizeof cpus, &cpus)) /* fails with more than 1024 CPUs */
-        count = (uint64_t)CPU_COUNT(&cpus);
-    return (unsigned)least(count, limit_of_all(root, &time));
+    char line[SHORT_NBYTES];
+    FILE *file = open_in(group, name);
+    const char *at = read_line(file, line, sizeof line) ? line : NULL;
+    for (int i = 0; i < 2 && at; i++)
+        at = read_number(at, &number[i]);
+    close_if_open(file);
+}
+
+static uint64_t number_in(struct group *group, const char *name, uint64_t otherwise)
+{
+    uint64_t number[2] = { otherwise };
+    read_numbers(group, name, number);
+    return number[0];
+}
+
+/* What is looked for in all groups. */
+struct search {
+    const struct host *host;
+    const char *controller; /* its name in version 1 */
+    void (*look)(struct search *search, struct group *group);
+    uint64_t found; /* the least */
+};
+
+/* Looks at a folder and at those above it, up to the one whose path has 'top_nbytes'. */
+static void look_upwards(struct search *search, struct group *group, size_t top_nbytes)
+{
+    for (;;) {
+        search->look(search, group);
+        if (group->nbytes <= top_nbytes)
+            return;
+        while (group->nbytes > top_nbytes && group->path[group->nbytes - 1] != '/')
+            group->nbytes--;
+        while (group->nbytes > top_nbytes && group->path[group->nbytes - 1] == '/')
+            group->nbytes--;
+        group->path[group->nbytes] = 0;
+    }
+}
+
+/* Returns whether a name of the path is "..". */
+static bool leads_out(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "/.."));)
+        if (!*(at += 3) || *at == '/')
+            return true;
+    return false;
+}
+
+/* Returns the path without those first names that are no folder under the top, as the group has
+ * it.  Leaves the group as it was. */
+static const char *skip_hidden(struct group *top, const char *path)
+{
+    const size_t nbytes = top->nbytes;
+    bool there = false;
+    while (!there && *path) {
+        size_t length = strspn(path, "/");
+        length += strcspn(path + length, "/");
+        if (nbytes + length < sizeof top->path) {
+            memcpy(top->path + nbytes, path, length);
+            top->path[nbytes + length] = 0;
+            there = !access(top->path, F_OK);
+        }
+        if (!there)
+            path += length;
+    }
+    top->path[nbytes] = 0;
+    return path;
+}
+
+/* Looks at a group whose hierarchy is mounted at /sys/fs/cgroup/PLACE, and at those around. */
+static void look_in(struct search *search, const char *place, const char *path, bool second)
+{
+    struct group group = { .second = second };
+    int top = snprintf(group.path, sizeof group.path, "%s/sys/fs/cgroup%s%s",
+                       search->host->root, *place ? "/" : "", place);
+    if (top < 0 || (size_t)top >= sizeof group.path || access(group.path, F_OK))
+        return;
+    group.nbytes = (size_t)top;
+    path = *path != '/' || leads_out(path) ? "" : skip_hidden(&group, path);
+    size_t length = strlen(path);
+    while (length && path[length - 1] == '/')
+        length--;
+    if (group.nbytes + length < sizeof group.path) {
+        memcpy(group.path + group.nbytes, path, length);
+        group.nbytes += length;
+        group.path[group.nbytes] = 0;
+    }
+    look_upwards(search, &group, (size_t)top);
+}
+
+/* Returns whether a list with commas has the name. */
+static bool has_name(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (; list; list = strchr(list, ',')) {
+        list += *list == ',';
+        if (!strncmp(list, name, length) && (!list[length] || list[length] == ','))
+            return true;
+    }
+    return false;
+}
+
+/* Looks at the groups that a line of /proc/self/cgroup names: NUMBER:CONTROLLERS:PATH. */
+static void look_by_line(struct search *search, char *line)
+{
+    char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;
+    if (!path)
+        return;
+    *list++ = *path++ = 0;
+    path[strcspn(path, "\n")] = 0;
+    if (!*list) {
+        look_in(search, "", path, true);
+        look_in(search, "unified", path, true);
+    } else if (has_name(list, search->controller) && !strchr(list, '/')) {
+        look_in(search, search->controller, path, false);
+        if (strcmp(list, search->controller) != 0)
+            look_in(search, list, path, false);
+    }
+}
+
+/* Returns the least that is found. */
+static uint64_t search_groups(struct search *search)
+{
+    char line[LINE_NBYTES];
+    FILE *file = open_at(search->host, "/proc/self/cgroup");
+    search->found = UINT64_MAX;
+    while (read_line(file, line, sizeof line))
+        look_by_line(search, line);
+    close_if_open(file);
+    return search->found;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------ */
+
+/* Finds how much memory a group leaves: its limit, without what is used, but for the pages of
+ * files, which the system takes back when it needs them. */
+static void look_at_memory(struct search *search, struct group *group)
+{
+    static const char *const first_names[] = { "total_inactive_file ", "total_active_file ",
+                                               NULL };
+    static const char *const second_names[] = { "inactive_file ", "active_file ",
+                                                "slab_reclaimable ", NULL };
+    uint64_t limit, used, files;
+    if (group->second)
+        limit = least(number_in(group, "memory.max", UINT64_MAX),
+                      number_in(group, "memory.high", UINT64_MAX));
+    else
+        limit = number_in(group, "memory.limit_in_bytes", UINT64_MAX);
+    if (limit >= search->host->ram_nbytes)
+        return; /* it has less than the machine anyway */
+    used = number_in(group, group->second ? "memory.current" : "memory.usage_in_bytes", 0);
+    files =
+        sum_of(open_in(group, "memory.stat"), group->second ? second_names : first_names, 0);
+    search->found = least(search->found, minus(limit, minus(used, files)));
+}
+
+/* Returns how much the machine has without swapping: more than what nobody uses, since files
+ * are held in memory as long as nobody wants it. */
+static uint64_t available_nbytes(const struct host *host)
+{
+    static const char *const names[] = { "MemAvailable:", NULL };
+    uint64_t kib = sum_of(open_at(host, "/proc/meminfo"), names, UINT64_MAX);
+    return least(times(kib, 1024), host->ram_nbytes);
+}
+
+/* Returns what the process may still map.  The fields of statm are pages: all, and the sixth
+ * those of data and stacks. */
+static uint64_t mappable_nbytes(const struct host *host)
+{
+    enum { ALL, DATA = 5, FIELDS };
+    uint64_t field[FIELDS] = { 0 };
+    char line[SHORT_NBYTES];
+    FILE *file = open_at(host, "/proc/self/statm");
+    const char *at = read_line(file, line, sizeof line) ? line : NULL;
+    for (int i = 0; i < FIELDS && at; i++)
+        at = read_number(at, &field[i]);
+    close_if_open(file);
+    uint64_t all = times(field[ALL], host->page_nbytes);
+    uint64_t data = times(field[DATA], host->page_nbytes);
+    return least(minus(host->addresses_nbytes, all), minus(host->data_nbytes, data));
+}
+
+uint64_t host_memory_nbytes(const struct host *host)
+{
+    struct search search = { .host = host, .controller = "memory", .look = look_at_memory };
+    return least(least(available_nbytes(host), mappable_nbytes(host)), search_groups(&search));
+}
+
+/* ---- Threads ----------------------------------------------------------------------------- */
+
+/* Finds how many CPUs a group gets: its share of time, in microseconds of each period. */
+static void look_at_cpu(struct search *search, struct group *group)
+{
+    uint64_t number[2] = { 0 };
+    if (group->second) {
+        read_numbers(group, "cpu.max", number);
+    } else {
+        number[0] = number_in(group, "cpu.cfs_quota_us", 0);
+        number[1] = number_in(group, "cpu.cfs_period_us", 0);
+    }
+    if (number[0] && number[1])
+        search->found = least(search->found, (number[0] - 1) / number[1] + 1);
+}
+
+unsigned host_threads(const struct host *host)
+{
+    struct search search = { .host = host, .controller = "cpu", .look = look_at_cpu };
+    uint64_t n = host->cpus;
+    if (n > 1)
+        n = least(n, search_groups(&search));
+    if (n > 1)
+        n = least(n, mappable_nbytes(host) / ADDRESSES_EACH_NBYTES);
+    return n ? (unsigned)n : 1;
+}
+
+/* ---- This host --------------------------------------------------------------------------- */
+
+/* Returns on how many CPUs this process may run.  The kernel refuses a set that is smaller than
+ * its own, which is larger than usual on a large machine. */
+static unsigned usable_cpus(void)
+{
+    for (unsigned most = CPU_SETSIZE; most <= CPUS_MOST; most *= 2) {
+        cpu_set_t *set = CPU_ALLOC(most);
+        if (!set)
+            break;
+        int error = sched_getaffinity(0, CPU_ALLOC_SIZE(most), set) ? errno : 0;
+        int count = error ? 0 : CPU_COUNT_S(CPU_ALLOC_SIZE(most), set);
+        CPU_FREE(set);
+        if (count > 0)
+            return (unsigned)count;
+        if (error != EINVAL)
+            break;
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (unsigned)online : 1;
+}
+
+/* Returns a limit of memory.  No process has more than all addresses. */
+static uint64_t limited(int error, const struct rlimit *limit)
+{
+    return error || limit->rlim_cur == RLIM_INFINITY ? SIZE_MAX
+                                                     : least(limit->rlim_cur, SIZE_MAX);
+}
+
+struct host host_now(void)
+{
+    const uint64_t unknown_nbytes = UINT64_C(4) << 30;
+    const long pages = sysconf(_SC_PHYS_PAGES), page_nbytes = sysconf(_SC_PAGESIZE);
+    const uint64_t each = page_nbytes > 0 ? (uint64_t)page_nbytes : 4096;
+    struct rlimit addresses, data;
+    struct host host = { .root = "", .page_nbytes = each, .cpus = usable_cpus() };
+    host.ram_nbytes = pages > 0 ? times((uint64_t)pages, each) : unknown_nbytes;
+    host.addresses_nbytes = limited(getrlimit(RLIMIT_AS, &addresses), &addresses);
+    host.data_nbytes = limited(getrlimit(RLIMIT_DATA, &data), &data);
+    return host;
 }
 
 uint64_t perhaps_host_memory_nbytes(void)
 {
-    return host_memory_nbytes("");
+    const int saved = errno;
+    const struct host host = host_now();
+    uint64_t nbytes = host_memory_nbytes(&host);
+    errno = saved;
+    return nbytes;
 }
 
 unsigned perhaps_host_threads(void)
 {
-    return host_threads("");
+    const int saved = errno;
+    const struct host host = host_now();
+    unsigned n = host_threads(&host);
+    errno = saved;
+    return n;
 }

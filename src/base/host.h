@@ -1,12 +1,24 @@
-/* host.h - what this process may use of the machine: memory and CPUs. */
+/* host.h - how much memory and how many CPUs this process may use. */
 #ifndef HOST_H
 #define HOST_H
 
 #include <stdint.h>
 
-/* Do what perhaps_host_memory_nbytes() and perhaps_host_threads() do, with files below 'root'
- * ("" : the system's) in place of /proc and /sys; for tests. */
-uint64_t host_memory_nbytes(const char *root);
-unsigned host_threads(const char *root);
+/* What the system tells a process by calls.  The rest lies in /proc and /sys. */
+struct host {
+    const char *root;     /* stands before the paths of these; "": they are the real ones */
+    uint64_t ram_nbytes;  /* physical memory */
+    uint64_t page_nbytes; /* in which /proc/self/statm counts */
+    uint64_t addresses_nbytes; /* that the process may map (ulimit -v) */
+    uint64_t data_nbytes;      /* that of these it may write to, alone (ulimit -d) */
+    unsigned cpus;             /* on which its threads may run */
+};
+
+/* Asks the system. */
+struct host host_now(void);
+
+/* Do what perhaps_host_memory_nbytes() and perhaps_host_threads() do, for this host. */
+uint64_t host_memory_nbytes(const struct host *host);
+unsigned host_threads(const struct host *host);
 
 #endif

@@ -9,7 +9,6 @@
 #include <sodium/utils.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "../base/memory.h"
 
@@ -28,7 +27,7 @@ static void choose(struct perhaps_build_options *how)
 {
     const uint64_t least = (uint64_t)1 << 20;
     if (!how->memory_nbytes)
-        how->memory_nbytes = perhaps_host_memory_nbytes() / 4;
+        how->memory_nbytes = memory_by_default();
     if (how->memory_nbytes < least)
         how->memory_nbytes = least;
     how->threads = threads_or_all(how->threads);

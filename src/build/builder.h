@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <perhaps_build.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include "../core/plan.h"
 #include "../store/store.h"
@@ -55,11 +54,17 @@ static inline bool is_sized(const perhaps_builder *b)
     return b->kind && !b->kind->builds;
 }
 
-/* Returns how many threads to use: those that were asked for, or if that is 0 as many as can
- * run at once. */
+/* Returns how many threads to use: those that were asked for, or if that is 0 as many as this
+ * process may. */
 static inline unsigned threads_or_all(unsigned asked)
 {
     return asked ? asked : perhaps_host_threads();
+}
+
+/* Returns how much memory to use if the caller does not say. */
+static inline uint64_t memory_by_default(void)
+{
+    return perhaps_host_memory_nbytes() / 4;
 }
 
 /* Notes the first error, with its errno.  Returns that one, and sets errno. */

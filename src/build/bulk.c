@@ -132,7 +132,10 @@ static void divide(struct perhaps_bulk *b, uint64_t memory_nbytes)
            (UINT64_C(1) << (b->shift + LINE_BITS)) < REGION_NBYTES)
         b->shift++;
     b->nregions = ((lines - 1) >> b->shift) + 1;
-    memory_nbytes = memory_nbytes ? memory_nbytes : nbytes / SHARE;
+    if (!memory_nbytes) {
+        const uint64_t most = memory_by_default();
+        memory_nbytes = nbytes / SHARE < most ? nbytes / SHARE : most;
+    }
     b->room = memory_nbytes / sizeof *b->keys / b->nregions;
     b->room = b->room < UINT32_MAX ? b->room : UINT32_MAX;
     b->keys = b->room ? allocate(&f->allocator, keys_nbytes(b)) : NULL;

@@ -16,8 +16,8 @@ struct built_hands {
 };
 
 /* Does tasks by 'threads' threads, or by fewer if the hands would take more than half of the
- * memory that the pile may use.  'context' of the calls is that of the tasks.  Returns 0,
- * PERHAPS_ERR_MEMORY, or the error of a task. */
+ * memory that the pile may use, or if there is no memory for so many.  'context' of the calls
+ * is that of the tasks.  Returns 0, PERHAPS_ERR_MEMORY, or the error of a task. */
 int built_run(const struct tasks *tasks, const struct built_hands *hands,
               const struct pile *pile, unsigned threads);
 

@@ -60,6 +60,22 @@ static void *work(void *argument)
     return NULL;
 }
 
+/* Starts a thread.  Its stack takes less of a limit of addresses (ulimit -v) than the 8 MiB
+ * that are usual, and is larger than musl's.  Returns false if it cannot. */
+static bool start(struct member *member)
+{
+    const size_t stack_nbytes = (size_t)1 << 20;
+    pthread_attr_t how;
+    size_t usual_nbytes;
+    if (pthread_attr_init(&how))
+        return false;
+    if (!pthread_attr_getstacksize(&how, &usual_nbytes) && usual_nbytes > stack_nbytes)
+        (void)pthread_attr_setstacksize(&how, stack_nbytes);
+    bool started = !pthread_create(&member->thread, &how, work, member);
+    pthread_attr_destroy(&how);
+    return started;
+}
+
 /* Where no thread can be started the caller does all the work. */
 int tasks_run(const struct tasks *tasks, void *const *hands, unsigned nhands)
 {
@@ -72,7 +88,7 @@ int tasks_run(const struct tasks *tasks, void *const *hands, unsigned nhands)
          nstarted++) {
         struct member *member = &members[nstarted];
         *member = (struct member){ .crew = &crew, .hand = hands[nstarted] };
-        if (pthread_create(&member->thread, NULL, work, member))
+        if (!start(member))
             break;
     }
     members[0] = (struct member){ .crew = &crew, .hand = hands[0] };
