@@ -99,6 +99,8 @@ static void settle(const struct change *change, const struct input *input,
         settle_part(change, input, last);
     } else if (target->in_place) {
         int unsynced = perhaps_sync(target->filter), reason = errno;
+        if (unsynced == PERHAPS_ERR_JOURNAL)
+            target_fail_lost(target, ": the keys are not in it: add all again");
         settle_part(change, input, last);
         errno = reason;
         if (unsynced == PERHAPS_ERR_IO && target->live)
@@ -245,6 +247,8 @@ void verb_build(const struct settings *settings)
     building.target = target_reserve_output(settings);
     refuse_itself(building.target);
     target_check_replaced(building.target);
+    if (settings->live)
+        target_check_journal(building.target);
     target_begin(building.target, static_count_others(settings));
     if (!building.target->builder)
         building.once = wants_once(building.target);

@@ -190,7 +190,7 @@ void map_to_memory(perhaps_filter *f)
  * filter in memory. */
 static int map_to_read(struct reading *r)
 {
-    if (!r->head.header.journal.id)
+    if (!r->head.header.journal.branch)
         return map_bodies(r);
     for (uint32_t i = 0; i < r->head.header.sections; i++)
         r->made[i]->read_only = false; /* until then */

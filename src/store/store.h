@@ -128,12 +128,15 @@ struct content {
  * of the reader. */
 int content_write(const struct content *content, const struct perhaps_sink *sink);
 
-/* ---- save.c ---------------------------------------------------------------------------- */
+/* ---- save.c, replace.c ------------------------------------------------------------------- */
 
 /* Saves to 'path' as perhaps_save() does.  Returns 0, or an error of perhaps_save() or of the
  * content's reader. */
 int content_save(const struct content *content, const char *path);
 int content_save_new(const struct content *content, const char *path);
+
+/* Does the same for a file that is not live, or whose journal the caller has locked. */
+int content_put(const struct content *content, const char *path);
 
 /* ---- read.c ---------------------------------------------------------------------------- */
 
