@@ -130,9 +130,13 @@ int cut_file(int fd, uint64_t nbytes)
 
 int lock_file(int fd, int how)
 {
-    while (flock(fd, how))
-        if (errno != EINTR)
-            return PERHAPS_ERR_IO;
+    while (flock(fd, how)) {
+        if (errno == EINTR)
+            continue;
+        if (is_lacking(errno))
+            errno = ENOLCK;
+        return PERHAPS_ERR_IO;
+    }
     return 0;
 }
 

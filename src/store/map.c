@@ -147,7 +147,7 @@ static int reserve_blocks(int fd, uint64_t nbytes)
     for (size_t i = 0; i < sizeof modes / sizeof *modes;) {
         if (!fallocate(fd, modes[i], 0, (off_t)nbytes))
             return 0;
-        if (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS)
+        if (is_lacking(errno))
             i++;
         else if (errno != EINTR)
             return PERHAPS_ERR_IO;

@@ -22,7 +22,7 @@ static int reserve(struct journal *j, uint64_t end)
         if (!fallocate(j->fd, FALLOC_FL_KEEP_SIZE, (off_t)j->reserved,
                        (off_t)(to - j->reserved)))
             j->reserved = to;
-        else if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
+        else if (is_lacking(errno))
             j->reserved = UINT64_MAX;
         else if (errno == ENOSPC && more)
             more = 0;

@@ -231,7 +231,7 @@ static int draw(uint64_t *number)
 {
     *number = 0;
     while (!*number)
-        if (getentropy(number, sizeof *number))
+        if (draw_random(number, sizeof *number))
             return PERHAPS_ERR_IO;
     return 0;
 }

@@ -43,7 +43,8 @@ int sync_file(int fd);
 int sync_data(int fd);
 int cut_file(int fd, uint64_t nbytes);
 
-/* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno). */
+/* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno; ENOLCK: the file
+ * system has no locks). */
 int lock_file(int fd, int how);
 
 /* What goes to a file from its begin on, in pieces of 2 MiB.  The page cache keeps what was
