@@ -124,6 +124,9 @@ static void settle_live(struct change *change, const struct input *input,
     const bool removes = change->block == remove_block, again = !removes && adds_to_set(change);
     char outcome[2 * PATH_MAX];
     reach_settle(&change->reach);
+    if (change->reach.error == PERHAPS_ERR_JOURNAL)
+        target_fail_lost(target, removes ? ": no key was removed from it: remove all again"
+                                         : ": the keys are not in it: add all again");
     reach_tell(&change->reach, target->settings, removes, again, outcome, sizeof outcome);
     if (change->reach.error == PERHAPS_ERR_IO)
         fail("%s.journal: %s%s", target->path, strerror(change->reach.reason), outcome);
@@ -297,6 +300,8 @@ void verb_build(const struct settings *settings)
     building.target = target_reserve_output(settings);
     refuse_itself(building.target);
     target_check_replaced(building.target);
+    if (settings->live)
+        target_check_journal(building.target);
     target_begin(building.target, static_count_others(settings));
     if (!building.target->builder)
         building.once = wants_once(building.target);

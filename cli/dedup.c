@@ -256,6 +256,8 @@ static void open_durable(struct dedup *dedup)
     struct target *target = dedup->target =
         live ? target_new(s, s->state) : target_reserve(s, s->state);
     const bool exists = !target->fresh;
+    if (!live)
+        target_check_journal(target);
     if (!exists) {
         target_create(target, input_size(s));
         window_open(&dedup->window, s, target->filter, NULL);

@@ -160,6 +160,8 @@ void durable_settle(struct durable *d)
     pthread_mutex_unlock(&d->lock);
     if (d->has_timer)
         pthread_join(d->timer, NULL);
+    if (d->error == PERHAPS_ERR_JOURNAL)
+        target_fail_lost(d->target, ": lines that were printed may come again");
     errno = d->reason;
     if (d->error)
         fail("%s: %s: lines that were printed since it was synced last may come again",

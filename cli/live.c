@@ -27,6 +27,8 @@ void verb_checkpoint(const struct settings *settings)
     struct target *target = target_open_live(settings, settings->filter, 0);
     perhaps_journal_of(target->filter, &before);
     int error = before.records ? perhaps_checkpoint(target->filter) : 0;
+    if (error == PERHAPS_ERR_JOURNAL)
+        target_fail_lost(target, "");
     if (error)
         fail("%s: %s; it and its journal are as they were", target->path, why(error));
     summarize(settings,

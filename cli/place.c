@@ -152,6 +152,18 @@ void place_lock(struct target *target)
     }
 }
 
+bool place_has_journal(const struct target *target)
+{
+    struct stat st;
+    char *place = follow(target->path), *journal;
+    if (!place || asprintf(&journal, "%s.journal", place) < 0)
+        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    bool has = lstat(journal, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size > 0);
+    free(journal);
+    free(place);
+    return has;
+}
+
 void place_share(struct target *target)
 {
     lock_file(target, target->path, 0, LOCK_SH);

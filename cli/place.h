@@ -16,6 +16,10 @@
  * make the file.  Sets target->fresh.  Ends the program if no file can be made there. */
 void place_lock(struct target *target);
 
+/* Returns whether something lies where the journal of the file will be, if it becomes live, and
+ * is not empty. */
+bool place_has_journal(const struct target *target);
+
 /* Waits until no process has reserved the file, and locks it beside others that change it in
  * place.  Does nothing if there is none. */
 void place_share(struct target *target);

@@ -47,7 +47,7 @@ static void settle_large(const struct target *large, const struct target *small,
         fail("%s: filters of its kind, %s, cannot be made smaller, but only blocked, bloom, "
              "counting, and chains of these: build it anew from the keys, with a smaller -n%s",
              large->path, perhaps_kind_of(large->filter)->name, small->outcome);
-    if (error == PERHAPS_ERR_IO && errno == EBUSY)
+    if (error == PERHAPS_ERR_IO && errno == EBUSY && !perhaps_is_live(small->path))
         fail("%s: is being written in place: try again when that has ended%s", large->path,
              small->outcome);
     if (error == PERHAPS_ERR_DAMAGED)

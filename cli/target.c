@@ -112,6 +112,34 @@ void target_check_replaced(const struct target *target)
              path);
 }
 
+/* Ends the program because the place of the journal is taken. */
+static _Noreturn void fail_journal(const char *path)
+{
+    fail("%s: cannot become live: %s.journal is there, and may belong to a file that was "
+         "renamed: give another name, or move it away",
+         path, path);
+}
+
+/* Ends the program because a live file stays one, and the filter cannot be live. */
+static _Noreturn void fail_kind_of_live(const struct target *target)
+{
+    fail("%s: is a live file, which takes keys later, and this filter cannot: give another "
+         "name, or remove %s and %s.journal first",
+         target->path, target->path, target->path);
+}
+
+void target_check_journal(const struct target *target)
+{
+    if (!perhaps_is_live(target->path) && place_has_journal(target))
+        fail_journal(target->path);
+}
+
+_Noreturn void target_fail_lost(const struct target *target, const char *outcome)
+{
+    fail("%s: it or its journal was removed, renamed or replaced meanwhile%s", target->path,
+         outcome);
+}
+
 /* ---- Making one -------------------------------------------------------------------- */
 
 void target_create(struct target *target, struct size size)
@@ -208,6 +236,8 @@ void target_begin(struct target *target, uint64_t others)
     const struct settings *settings = target->settings;
     struct perhaps_options options;
     if (plan_built(target, &options)) {
+        if (!target->sized && !target->streams && perhaps_is_live(target->path))
+            fail_kind_of_live(target);
         options.against.others = others;
         begin_builder(target, &options);
         return;
@@ -233,7 +263,7 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
     if (error == PERHAPS_ERR_IO && errno == EBUSY)
         fail_busy(path);
     if (error == PERHAPS_ERR_IO && errno == EEXIST)
-        fail("%s: cannot become live: %s.journal is there and is no journal", path, path);
+        fail_journal(path);
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
         fail("%s: its kind cannot be changed in place: leave out --in-place", path);
     if (error == PERHAPS_ERR_IO && errno == ENOSPC)
@@ -393,6 +423,8 @@ void target_load_live(struct target *target, uint64_t records)
     while ((error = perhaps_open(target->path, &options, &target->filter)) == PERHAPS_ERR_IO &&
            errno == EBUSY && moments-- && !stop_signal())
         nanosleep(&moment, NULL);
+    if (error == PERHAPS_ERR_IO && errno == ENOSPC)
+        fail("%s: the disk has no room for its journal: make room", target->path);
     if (error)
         fail_open(target->path, settings, error);
     check_secret(target);
@@ -407,19 +439,25 @@ struct target *target_open_live(const struct settings *settings, const char *pat
     return target;
 }
 
-/* Makes the file that was saved a live one. */
-static void make_live(const struct target *target)
+/* Makes the file that was saved a live one.  If that fails, an empty one that was not there
+ * before is removed; keys that were added are worth keeping. */
+static void make_live(struct target *target)
 {
     const struct perhaps_open_options options = { .mode = PERHAPS_MODE_JOURNAL,
                                                   .without_secret = true };
     perhaps_filter *filter;
-    int error = perhaps_open(target->path, &options, &filter);
+    int error = perhaps_open(target->path, &options, &filter), reason = errno;
     perhaps_free(filter);
-    if (error == PERHAPS_ERR_IO && errno == EEXIST)
-        fail("%s: was made, but is no live file: %s.journal is there and is no journal",
-             target->path, target->path);
-    if (error)
-        fail("%s: was made, but is no live file: %s", target->path, why(error));
+    if (!error)
+        return;
+    const bool empty = target->fresh && target->settings->verb->bit != BUILD;
+    if (empty && unlink(target->path) == 0)
+        hashing_drop(&target->hashing);
+    errno = reason;
+    if (empty && error == PERHAPS_ERR_IO && errno == EEXIST)
+        fail_journal(target->path);
+    fail("%s: %s: %s", target->path, empty ? "was not made" : "was made, but is no live file",
+         why(error));
 }
 
 /* Returns whether the new file is at the path although perhaps_save() failed: only syncing the
@@ -470,15 +508,14 @@ void target_save(struct target *target)
                                                : perhaps_save(target->filter, target->path));
     if (target->settings->live)
         make_live(target);
+    hashing_tell(&target->hashing);
 }
 
 void target_settle_save(struct target *target, int error)
 {
     int reason = errno;
-    if (!error) {
-        hashing_tell(&target->hashing);
+    if (!error)
         return;
-    }
     if (!is_there(target, reason))
         hashing_drop(&target->hashing);
     if (error == PERHAPS_ERR_STOPPED)
@@ -495,6 +532,11 @@ void target_settle_save(struct target *target, int error)
         fail("%s: %s, for it or for the temporary file in %s: see --tmp and --memory%s",
              target->path, why(error), perhaps_builder_folder(target->builder),
              target->outcome);
+    if (perhaps_is_live(target->path) && error == PERHAPS_ERR_UNSUPPORTED)
+        fail_kind_of_live(target);
+    if (perhaps_is_live(target->path) && error == PERHAPS_ERR_JOURNAL)
+        fail("%s: is a live file without its journal, and stays as it is: remove it first",
+             target->path);
     fail("%s: %s%s", target->path, why(error), target->outcome);
 }
 

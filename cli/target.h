@@ -96,6 +96,13 @@ struct target *target_reserve_output(const struct settings *settings);
 /* Ends the program if there is a file that is no filter, unless --force is given. */
 void target_check_replaced(const struct target *target);
 
+/* Ends the program if the file shall be live, and something lies at the place of its journal. */
+void target_check_journal(const struct target *target);
+
+/* Ends the program because somebody has removed, renamed or replaced the live file or its
+ * journal meanwhile (PERHAPS_ERR_JOURNAL).  'outcome' ends the message. */
+_Noreturn void target_fail_lost(const struct target *target, const char *outcome);
+
 /* Begins a filter that is built once, or that gets its size when all keys have come: the
  * builder takes its keys, whose number need not be known; 'others' is about how many --against
  * has, 0 if that is not known.  Else does what target_create() does. */

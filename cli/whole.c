@@ -65,6 +65,8 @@ static struct target *make_file(const struct settings *settings, struct size siz
     struct target *target = exists ? NULL : target_reserve(settings, settings->filter);
     if (!target || !target->fresh)
         fail("%s: is there already: give another name, or remove it with rm", settings->filter);
+    if (settings->live)
+        target_check_journal(target);
     target_create(target, size);
     target_save(target);
     return target;

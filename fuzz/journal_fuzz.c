@@ -113,7 +113,8 @@ static void make_frame(struct laid *laid, uint8_t *frame, size_t nbytes, uint8_t
 static void lay_header(struct laid *laid, const uint8_t *head)
 {
     const size_t at = (size_t)get_number(head + 4, 2) % JOURNAL_HEADER_NBYTES;
-    journal_header(laid->bytes, id, number_of(head[3]));
+    journal_header(laid->bytes,
+                   &(struct journal_begin){ .id = id, .first = number_of(head[3]) });
     laid->bytes[at] ^= head[6];
     if (!(head[1] & HEADER_BROKEN)) {
         put64(laid->bytes + J_CHECKSUM, 0);
@@ -226,7 +227,7 @@ static struct file_bytes make_snapshot(const uint8_t *head, size_t *record_size)
     must(!perhaps_create(&options, &f) || !perhaps_create(&exact, &f));
     if (head[1] & HAS_KEYS)
         add_some(f, 0);
-    const struct journal_mark mark = { .id = id, .sequence = number_of(head[2]) };
+    const struct journal_mark mark = { .branch = id, .sequence = number_of(head[2]) };
     const struct content content = { .f = f, .mark = &mark };
     struct file_bytes file = { .at = malloc((size_t)perhaps_write_nbytes(f)) };
     const struct perhaps_sink sink = { .write = append, .context = &file };

@@ -25,6 +25,8 @@ extern "C" {
  * Writes straight to a device or pipe.  Returns 0; or PERHAPS_ERR_IO (errno),
  * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED for a damaged file that is mapped: the old file is
  * as it was, unless all was done but syncing the folder.
+ * A live file (below) stays one, with the new filter: that fails with PERHAPS_ERR_UNSUPPORTED if
+ * the filter takes no keys later, and with an error of opening the old file to write.
  * If two save to one path at once, each saves its filter whole, and the later one stays. */
 PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
 
@@ -175,7 +177,9 @@ PERHAPS_API int perhaps_to_bytes(const perhaps_filter *filter, void *bytes, size
 /* Makes sure that all that was done to the filter by calls that have returned is on the disk.
  * For filters that are open in PERHAPS_MODE_JOURNAL or _LIVE; any thread or process may add
  * meanwhile, and of threads that sync at once one waits for the disk and the others for it.
- * Returns 0; PERHAPS_ERR_IO (errno); or PERHAPS_ERR_UNSUPPORTED for other filters. */
+ * Returns 0; PERHAPS_ERR_IO (errno); PERHAPS_ERR_JOURNAL if a live file or its journal was
+ * removed, renamed or replaced meanwhile, which is final; or PERHAPS_ERR_UNSUPPORTED for other
+ * filters. */
 PERHAPS_API int perhaps_sync(perhaps_filter *filter);
 
 /* ---- Live files ---------------------------------------------------------------------- */
@@ -212,10 +216,14 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  *   fork() may only free the filter.
  *
  * - Opening the file to write after a crash copies the journal, for which there must be room.
+ * - F and F.journal are renamed, copied and removed together, while nobody writes.  Copies of
+ *   both may go on separately: the file of one with the journal of the other is refused.
+ * - The journal gets the owner and mode of F when F is opened to write or saved anew.
  *
  * Errors of perhaps_open() beyond its others: PERHAPS_ERR_JOURNAL if the journal is missing or
- * belongs to another file; PERHAPS_ERR_DAMAGED if it has a hole or lacks records; and
- * PERHAPS_ERR_IO with EEXIST if the file is to become live, and F.journal is something else. */
+ * belongs to another file, or another copy; PERHAPS_ERR_DAMAGED if it has a hole or lacks
+ * records; and PERHAPS_ERR_IO with EEXIST if the file is to become live, and F.journal is there
+ * and may be of use to somebody: to a file that was renamed. */
 
 /* Returns whether the file at 'path' is live.  Reads its header, and checks nothing: false for
  * what is no filter file, too. */
@@ -223,7 +231,7 @@ PERHAPS_API bool perhaps_is_live(const char *path);
 
 /* Saves a live file anew, with all that was done, and begins a new journal: then the next one
  * to open it has nothing to do again.  Other calls wait meanwhile.  Returns 0; or an error of
- * perhaps_save(), PERHAPS_ERR_DAMAGED if a page of the file is damaged, or
+ * perhaps_save() or perhaps_sync(), PERHAPS_ERR_DAMAGED if a page of the file is damaged, or
  * PERHAPS_ERR_UNSUPPORTED for a filter that is not open in PERHAPS_MODE_JOURNAL; then file and
  * journal are as they were, or as good. */
 PERHAPS_API int perhaps_checkpoint(perhaps_filter *filter);

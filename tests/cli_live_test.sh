@@ -34,8 +34,19 @@ test_names() {
     check "it is still live" test -e F.journal
     refuses "give two files" backup F
     seq 5 >G.journal
-    keeps G.journal refuses "G.journal is there and is no journal" create --live -n 100 G
-    keeps G.journal refuses "G.journal is there and is no journal" dedup --state G --durable 1s keys
+    keeps G.journal refuses "G.journal is there" create --live -n 100 G
+    check "nothing is left" not test -e G
+    keeps G.journal refuses "G.journal is there" build --live --removable -o G keys
+    check "nothing is left" not test -e G
+    keeps G.journal refuses "G.journal is there" dedup --state G --durable 1s keys
+    check "nothing is left" not test -e G
+    rm G.journal
+    mkfifo G.journal
+    refuses "G.journal is there" create --live -n 100 G
+    check "it is a pipe still" test -p G.journal
+    rm G.journal
+    : >G.journal
+    works create -q --live -n 100 G
     refuses "No such file" checkpoint none
     refuses "not a filter" checkpoint empty
 }
@@ -63,10 +74,6 @@ test_build() {
     counts -eq 9 query -c F keys
     refuses "leave out --static" build --live --static -o G keys
     refuses "give -o F" build --live -o - keys
-    # A file that replaces a live one has no journal, and needs none.
-    works build -q -o F keys
-    check "its journal is gone" not test -e F.journal
-    matches keys query F keys
 }
 
 test_without_journal() {
@@ -95,6 +102,85 @@ test_damage() {
     keeps F.journal refuses "F: the file is damaged" add F keys
     run verify F
     check "verify tells" exits 1
+}
+
+# The journal of a file that was renamed is not that of the next file of the old name.
+test_renamed() {
+    works create -q --live -n 1000 F
+    works add -q F keys
+    mv F G
+    keeps F.journal refuses "may belong to a file that was renamed" create --live -n 1000 F
+    keeps F.journal refuses "may belong to a file that was renamed" dedup -q --state F --durable 1 keys
+    mv G F
+    matches keys query F keys
+}
+
+# What a verb puts in place of a live file is live, too.
+test_replaced() {
+    works create -q --live -n 100000 F
+    works add -q F keys
+    works shrink -q F -o F
+    works add -q F --key shrunk
+    works merge -q -o F F F
+    works add -q F --key merged
+    works build -q -o G keys
+    works backup -q F H
+    works backup -q G F
+    works add -q F --key backed
+    matches keys query F keys
+    writes $'backed\n' query F --key backed
+    writes "" query F --key merged
+    works build -q -o F <(seq 5)
+    works build -q --live --removable -o F <(seq 5)
+    works add -q F --key built
+    counts -eq 6 query -c F <(seq 5; echo built)
+    check "it is live" test -e F.journal
+    shows "F: ok, .* in its journal" verify F
+    keeps F refuses "is a live file, which takes keys later" build --static -o F keys
+    keeps F refuses "is a live file, which takes keys later" build --static --force -o F keys
+    mv F.journal aside
+    keeps F refuses "is a live file without its journal" build -o F keys
+    mv aside F.journal
+    counts -eq 6 query -c F <(seq 5; echo built)
+    writes $'merged\n' query H --key merged
+}
+
+# Somebody removes the journal, or puts another one there, while keys are added.
+test_removed() {
+    local how
+    for how in "rm F.journal" "mv F.journal aside" "cp --remove-destination other.journal F.journal" \
+        "mv F aside" "cp --remove-destination other F"; do
+        rm -f F F.journal other other.journal
+        works create -q --live -n 1000 F
+        works create -q --live -n 1000 other
+        begins add F
+        echo early >&5
+        until_true reads $begun F.journal
+        $how
+        echo late >&5
+        finishes
+        cp slow_err err
+        refused "add, $how" "was removed, renamed or replaced meanwhile: the keys are not in it"
+    done
+}
+
+test_removed_beside_dedup() {
+    works create -q --live -n 1000 F
+    begins dedup --state F --durable 1
+    echo early >&5
+    until_true lines slow_out 1
+    rm F.journal
+    echo late >&5
+    finishes
+    cp slow_err err
+    refused "dedup" "was removed, renamed or replaced meanwhile: lines that were printed may come again"
+}
+
+test_mode() {
+    works create -q --live -n 1000 F
+    chmod 600 F
+    works add -q F keys
+    check "the journal is private, too" [ "$(stat -c %a F.journal)" = 600 ]
 }
 
 # Somebody writes: others wait or say so, and read what was acknowledged.

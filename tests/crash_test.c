@@ -206,6 +206,19 @@ static void add_some(struct play *p)
     note_truth(p);
 }
 
+/* Another filter is saved over the file, which was closed. */
+static void replace_play(struct play *p)
+{
+    struct perhaps_keys some = draw_keys(p);
+    p->f = make_with(&p->options);
+    perhaps_add_many(p->f, &some, NULL);
+    promise(p, p->count);
+    expect_success(perhaps_save(p->f, p->file.text));
+    note_truth(p);
+    acknowledge(p);
+    perhaps_free(p->f);
+}
+
 /* Adds, some of which is synced; a checkpoint; the end of the process; a clean end. */
 static void play_all(struct play *p)
 {
@@ -231,6 +244,13 @@ static void play_all(struct play *p)
     close_play(p);
     open_play(p);
     close_play(p);
+    replace_play(p);
+    open_play(p);
+    change(p);
+    sync_play(p);
+    change_and_write(p, 2);
+    die(p->f);
+    replace_play(p);
 }
 
 /* ---- What is found ----------------------------------------------------------------------- */

@@ -298,6 +298,8 @@ TEST(test_reserving_blocks)
     }
 }
 
+/* Where a system or a container has no getentropy(), the device is read.  Other errors, of which
+ * there are none today, are told. */
 TEST(test_no_entropy)
 {
     for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {

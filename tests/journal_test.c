@@ -14,12 +14,14 @@
 static const struct perhaps_open_options to_write = { .mode = PERHAPS_MODE_JOURNAL };
 
 /* Saves a new filter, makes it live and returns it open. */
-static perhaps_filter *live_filter(const struct perhaps_kind *kind, const char *path,
+static perhaps_filter *live_filter(const struct perhaps_kind *kind, struct path file,
                                    uint64_t capacity)
 {
     scoped_filter *f = make_filter(kind, capacity, low_rate(kind), test_seed());
-    expect_success(perhaps_save(f, path));
-    return open_file(path, &to_write);
+    unlink(file.text);
+    unlink(journal_of(file).text);
+    expect_success(perhaps_save(f, file.text));
+    return open_file(file.text, &to_write);
 }
 
 static void copy_file(struct path from, struct path to)
@@ -117,7 +119,7 @@ TEST_EACH(test_any_operations, any_kind)
         struct path file = temp_path("live");
         uint64_t capacity = 1 + rng_below(&rng, round % 2 ? 2000 : 100);
         scene("%s, round %u, capacity %d", kind->name, round, (int)capacity);
-        perhaps_filter *f = live_filter(kind, file.text, capacity);
+        perhaps_filter *f = live_filter(kind, file, capacity);
         for (unsigned i = 0; i < 60; i++) {
             do_something(f, kind, &keys, &rng);
             if (rng_below(&rng, 12))
@@ -132,7 +134,6 @@ TEST_EACH(test_any_operations, any_kind)
         scoped_filter *then = clone_of(f);
         perhaps_free(f);
         expect_recovers(file, then);
-        unlink(file.text);
     }
 }
 
@@ -148,7 +149,7 @@ TEST_EACH(test_held_back, in_registry)
     const size_t rounds = 20, size = 2000, more = 10;
     struct path file = temp_path("live");
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, (rounds + 1) * size);
-    perhaps_free(live_filter(kind, file.text, 2 * keys.count));
+    perhaps_free(live_filter(kind, file, 2 * keys.count));
     struct perhaps_journal told = { 0 };
     unsigned saved = 0;
     for (size_t i = 0; i < rounds; i++) {
@@ -183,7 +184,7 @@ TEST_EACH(test_sizes_of_frames, in_registry)
         struct path file = temp_path("live");
         scene("%s, frames of %u records, allocator %u", kind->name, (unsigned)sizes[i / 2],
               i % 2);
-        perhaps_free(live_filter(kind, file.text, 2 * keys.count));
+        perhaps_free(live_filter(kind, file, 2 * keys.count));
         perhaps_filter *f = open_file(file.text, &how);
         for (size_t key = 0; key < keys.count; key++) /* each needs a header of its own */
             expect_success(key % 2 ? perhaps_add(f, key_at(&keys, key), keys.key_nbytes)
@@ -193,6 +194,5 @@ TEST_EACH(test_sizes_of_frames, in_registry)
         expect_recovers(file, f);
         perhaps_free(f);
         expect(!ledger.live);
-        unlink(file.text);
     }
 }

@@ -107,6 +107,7 @@ enum deed {
     DEED_CLEAR = 4,
     DEED_ROTATE = 5,
     DEED_ADVANCE = 6, /* to a time: the place of the hash */
+    DEED_BRANCH = 7,  /* none: a writer begins a branch of the journal (journal.h) */
 };
 
 /* Does what the functions of the same names do (add.c), and records it.  On an error nothing

@@ -83,6 +83,8 @@ int filter_redo(perhaps_filter *f, enum deed deed, const struct keyhash *keys, s
         for (size_t i = 0; i < n && !error; i++)
             error = filter_change(f, deed, keys[i].place);
         return error ? PERHAPS_ERR_DAMAGED : 0;
+    case DEED_BRANCH:
+        break;
     }
     return PERHAPS_ERR_DAMAGED;
 }

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "../base/memory.h"
+#include "../base/system.h"
 
 /* The stage begins small, so that few keys take little memory. */
 #define STAGE_NBYTES_LEAST ((uint64_t)64 << 10)
@@ -71,7 +72,7 @@ static int open_file(struct pile *p)
     p->fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
     if (p->fd >= 0)
         return 0;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+    if (!is_lacking(errno) && errno != EISDIR)
         return PERHAPS_ERR_IO;
     int n = snprintf(path, sizeof path, "%s/perhaps.XXXXXX", folder);
     if (n < 0 || (size_t)n >= sizeof path) {

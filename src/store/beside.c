@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "journal.h"
 
@@ -35,30 +34,43 @@ bool perhaps_is_live(const char *path)
     return container_has_magic(bytes) && container_has_journal(bytes);
 }
 
-int journal_give_up(const char *file, int *fd)
+/* Returns whether there is nothing at a path: other reasons not to find it tell nothing. */
+static bool is_gone(void)
 {
-    char beside[BESIDE_MAX];
-    *fd = -1;
-    if (!perhaps_is_live(file))
-        return 0;
-    name_journal(file, beside);
-    *fd = open(beside, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0)
-        return errno == ENOENT ? 0 : PERHAPS_ERR_IO;
-    if (!lock_file(*fd, LOCK_EX | LOCK_NB))
-        return 0;
-    return errno == EWOULDBLOCK ? journal_is_busy() : PERHAPS_ERR_IO;
+    return errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
 }
 
-void journal_given_up(const char *file, int fd, bool replaced)
+static bool is_same(const struct journal_mark *a, const struct journal_mark *b)
 {
-    char beside[BESIDE_MAX];
+    return a->branch == b->branch && a->sequence == b->sequence;
+}
+
+bool file_has_mark(const char *file, const struct journal_mark *one,
+                   const struct journal_mark *other)
+{
+    uint8_t bytes[HEADER_NBYTES] = { 0 };
+    uint64_t done;
+    const int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return;
-    int saved = errno;
-    name_journal(file, beside);
-    if (replaced)
-        unlink(beside);
-    close(fd);
+        return !is_gone();
+    const int error = read_some(fd, bytes, sizeof bytes, 0, &done);
+    close_keeping_errno(fd);
+    if (error && errno != ESPIPE && errno != EISDIR) /* which tell that it is another one */
+        return true;
+    const struct journal_mark mark = container_journal(bytes);
+    return container_has_magic(bytes) && container_has_journal(bytes) &&
+           (is_same(&mark, one) || is_same(&mark, other));
+}
+
+bool journal_is_beside(const char *file, const char *beside, int fd,
+                       const struct journal_mark *one, const struct journal_mark *other)
+{
+    struct stat here, there;
+    const int saved = errno;
+    bool is = !fstat(fd, &here) && !stat(beside, &there)
+                  ? here.st_ino == there.st_ino && here.st_dev == there.st_dev
+                  : !is_gone();
+    is = is && file_has_mark(file, one, other);
     errno = saved;
+    return is;
 }

@@ -34,15 +34,17 @@ static int copy_frames(const struct journal *j, int fd, uint64_t at, uint64_t en
     return error;
 }
 
-/* Opens the new journal, locks it, and writes its header. */
-static int begin_journal(const struct journal *j, struct draft *draft, uint64_t first)
+/* Opens the new journal, for those who may read and write the file, locks it, and writes its
+ * header. */
+static int begin_journal(const struct journal *j, struct draft *draft,
+                         const struct journal_begin *begin)
 {
     uint8_t header[JOURNAL_HEADER_NBYTES];
     struct stat st;
-    if (draft_open(draft, j->beside) || fstat(j->fd, &st) || draft_keep_owner(draft, &st) ||
+    if (draft_open(draft, j->beside) || stat(j->path, &st) || draft_keep_owner(draft, &st) ||
         lock_file(draft->fd, LOCK_EX | LOCK_NB))
         return PERHAPS_ERR_IO;
-    journal_header(header, j->mark.id, first);
+    journal_header(header, begin);
     return write_at(draft->fd, header, sizeof header, 0);
 }
 
@@ -52,10 +54,8 @@ static int exchange(struct journal *j, struct draft *draft, uint64_t tail, uint6
 {
     while (j->writing || j->syncing)
         pthread_cond_wait(&j->moved, &j->lock);
-    if (j->failed) {
-        errno = j->failed;
-        return PERHAPS_ERR_IO;
-    }
+    if (j->failed)
+        return journal_broken(j);
     uint64_t shift = tail - JOURNAL_HEADER_NBYTES;
     int error = copy_frames(j, draft->fd, copied, j->end, copied - shift);
     if (!error)
@@ -70,11 +70,12 @@ static int exchange(struct journal *j, struct draft *draft, uint64_t tail, uint6
     return sync_folder(draft->folder) ? journal_broke(j) : 0;
 }
 
-/* Begins a journal behind record S, which is where 'tail' begins in the old one. */
-static int renew(struct journal *j, uint64_t s, uint64_t tail, bool whole)
+/* Begins a journal with this header, whose first record is where 'tail' is in the old one. */
+static int renew(struct journal *j, const struct journal_begin *begin, uint64_t tail,
+                 bool whole)
 {
     struct draft draft;
-    int error = begin_journal(j, &draft, s + 1), old = j->fd;
+    int error = begin_journal(j, &draft, begin), old = j->fd;
     uint64_t copied = tail;
     for (int i = 0; i < 8 && !whole && !error; i++) { /* most of it while others record */
         uint64_t end = j->writing ? copied : j->end;
@@ -90,31 +91,30 @@ static int renew(struct journal *j, uint64_t s, uint64_t tail, bool whole)
     return error;
 }
 
-int journal_copy(struct journal *j, uint64_t first)
+int journal_copy(struct journal *j, const struct journal_begin *begin)
 {
-    return renew(j, first - 1, JOURNAL_HEADER_NBYTES, true);
+    return renew(j, begin, JOURNAL_HEADER_NBYTES, true);
 }
 
 /* ---- The file ---------------------------------------------------------------------------- */
 
-/* Saves the filter or its copy, which has record S.  Damaged pages must not get new
- * checksums. */
-static int save(struct journal *j, const perhaps_filter *f, uint64_t s)
+/* Saves the filter or its copy, which has the records up to j->copied.  Damaged pages must not
+ * get new checksums. */
+static int save(struct journal *j, const perhaps_filter *f)
 {
-    const struct journal_mark mark = { .id = j->mark.id, .sequence = s };
-    const struct content content = { .f = f, .mark = &mark };
+    const struct content content = { .f = f, .mark = &j->copied };
     int error = check_all_pages(j->filter, true);
-    return error ? error : content_save(&content, j->path);
+    return error ? error : content_put(&content, j->path);
 }
 
-/* Syncs the records up to number s without the lock, and saves the copy.  Otherwise a crash
+/* Syncs the records up to j->copied without the lock, and saves the copy.  Otherwise a crash
  * could leave a journal that lacks some of them, and has later ones. */
-static int save_copy(struct journal *j, const perhaps_filter *copy, uint64_t s)
+static int save_copy(struct journal *j, const perhaps_filter *copy)
 {
-    int error = journal_sync_to(j, s);
+    int error = journal_sync_to(j, j->copied.sequence);
     pthread_mutex_unlock(&j->lock);
     if (!error)
-        error = save(j, copy, s);
+        error = save(j, copy);
     int reason = errno;
     pthread_mutex_lock(&j->lock);
     errno = reason;
@@ -133,22 +133,51 @@ static int ended(struct journal *j, int error)
     return j->error;
 }
 
-/* Saves what has record s, and begins a new journal behind it, where 'tail' is in the old one.
- * 'copy' NULL: saves the filter itself, and keeps the lock all the time. */
-static int save_and_renew(struct journal *j, const perhaps_filter *copy, uint64_t s,
-                          uint64_t tail)
+/* Begins a new journal behind the file that was saved as j->copied, unless that failed; the
+ * file may have its name all the same.  'tail' is where later records begin in the old one. */
+static int renew_behind(struct journal *j, int error, uint64_t tail, bool whole)
 {
-    int error = copy ? save_copy(j, copy, s) : save(j, j->filter, s);
-    if (error)
-        return error;
-    j->mark.sequence = s; /* whatever becomes of the journal */
-    return renew(j, s, tail, !copy);
+    const struct journal_begin begin = { .id = j->id,
+                                         .first = j->copied.sequence + 1,
+                                         .branch = j->copied.branch };
+    if (!error || file_has_mark(j->path, &j->copied, &j->copied))
+        j->mark = j->copied; /* whatever becomes of the journal */
+    return error ? error : renew(j, &begin, tail, whole);
 }
 
+/* Notes what the file will have that is saved next. */
+static void copy_mark(struct journal *j)
+{
+    j->copied = (struct journal_mark){ .branch = j->branch, .sequence = j->sequence };
+}
+
+/* Saves the filter itself, and keeps the lock all the time. */
 static int save_whole(struct journal *j)
 {
     int error = journal_sync_whole(j);
-    return ended(j, error ? error : save_and_renew(j, NULL, j->sequence, j->end));
+    if (error)
+        return ended(j, error);
+    copy_mark(j);
+    return ended(j, renew_behind(j, save(j, j->filter), j->end, true));
+}
+
+int checkpoint_other(struct journal *j, const struct content *content)
+{
+    struct content live = *content;
+    live.mark = &j->copied;
+    pthread_mutex_lock(&j->lock);
+    journal_begin_branch(j);
+    j->closes = true;
+    int error = journal_sync_whole(j);
+    j->closes = false;
+    if (!error) {
+        copy_mark(j);
+        error = renew_behind(j, content_put(&live, j->path), j->end, true);
+    }
+    int reason = errno;
+    pthread_mutex_unlock(&j->lock);
+    errno = reason;
+    return error;
 }
 
 /* ---- When -------------------------------------------------------------------------------- */
@@ -157,7 +186,7 @@ static void *save_in_thread(void *journal)
 {
     struct journal *j = journal;
     pthread_mutex_lock(&j->lock);
-    int error = save_and_renew(j, j->copy, j->copied, j->tail);
+    int error = renew_behind(j, save_copy(j, j->copy), j->tail, false);
     perhaps_filter *copy = j->copy;
     j->copy = NULL;
     ended(j, error);
@@ -201,10 +230,8 @@ int checkpoint_now(struct journal *j)
     checkpoint_wait(j);
     while (j->saving) /* another one was waiting, too */
         pthread_cond_wait(&j->moved, &j->lock);
-    if (j->failed) {
-        errno = j->failed;
-        return PERHAPS_ERR_IO;
-    }
+    if (j->failed)
+        return journal_broken(j);
     j->saving = true;
     return save_whole(j);
 }
@@ -218,7 +245,7 @@ static void begin_to_save(struct journal *j)
     int error = journal_write_frame(j, true);
     if (!error)
         error = filter_copy(f, &f->hasher, &f->allocator, f->shared, &j->copy);
-    j->copied = j->sequence;
+    copy_mark(j);
     j->tail = j->end;
     j->has_thread = !error && begin_thread(j) == 0;
     if (j->has_thread)

@@ -16,7 +16,7 @@
 int journal_broken(const struct journal *j)
 {
     errno = j->failed;
-    return PERHAPS_ERR_IO;
+    return j->lost ? PERHAPS_ERR_JOURNAL : PERHAPS_ERR_IO;
 }
 
 int journal_broke(struct journal *j)
@@ -25,6 +25,23 @@ int journal_broke(struct journal *j)
         j->failed = errno;
     pthread_cond_broadcast(&j->moved);
     return journal_broken(j);
+}
+
+/* Looks whether what is on the disk will be found again. */
+static int look_beside(struct journal *j)
+{
+    if (journal_is_beside(j->path, j->beside, j->fd, &j->mark, &j->copied))
+        return 0;
+    j->lost = true;
+    errno = ENOENT;
+    return journal_broke(j);
+}
+
+void journal_begin_branch(struct journal *j)
+{
+    if (j->branch != j->own)
+        frame_append_branch(&j->frames[j->active], j->own);
+    j->branch = j->own;
 }
 
 int journal_write_frame(struct journal *j, bool whole)
@@ -37,7 +54,7 @@ int journal_write_frame(struct journal *j, bool whole)
     if (!frame->records && !j->closes)
         return 0;
     const uint64_t last = j->sequence, at = j->end;
-    const size_t nbytes = frame_seal(frame, j->mark.id, last - frame->records + 1, j->synced);
+    const size_t nbytes = frame_seal(frame, j->id, last - frame->records + 1, j->synced);
     j->told = j->synced;
     j->active ^= 1;
     frame_begin(&j->frames[j->active]);
@@ -58,6 +75,8 @@ int journal_write_frame(struct journal *j, bool whole)
 
 int journal_sync_to(struct journal *j, uint64_t sequence)
 {
+    if (!j->failed && j->synced >= sequence)
+        return look_beside(j);
     while (!j->failed && j->synced < sequence) {
         if (j->syncing) {
             pthread_cond_wait(&j->moved, &j->lock);
@@ -76,7 +95,7 @@ int journal_sync_to(struct journal *j, uint64_t sequence)
             errno = reason;
             if (failed)
                 journal_broke(j);
-            else if (j->synced < written)
+            else if (!look_beside(j) && j->synced < written)
                 j->synced = written;
         }
         j->syncing = false;
@@ -92,6 +111,8 @@ int journal_sync_whole(struct journal *j)
     int error = journal_write_frame(j, true);
     if (!error && sync_data(j->fd))
         error = journal_broke(j);
+    if (!error)
+        error = look_beside(j);
     if (!error)
         j->synced = j->written;
     return error;

@@ -18,6 +18,7 @@ enum {
     FEATURES_OFFSET = 16,
     CHECKSUM_OFFSET = 32,
     SECTIONS_OFFSET = 40,
+    JOURNAL_OFFSET = 80,
     NOTE_OFFSET = 96,
     FIXED_NBYTES = 120, /* the header without its sections, which come next */
     SECTION_NBYTES = 160,
@@ -86,7 +87,7 @@ static void header_fields(struct cursor *c, struct header *h)
     field64(c, &h->hash_check);
     fixed64(c, pages_offset);
     field64(c, &h->table_offset);
-    field64(c, &h->journal.id);
+    field64(c, &h->journal.branch);
     field64(c, &h->journal.sequence);
     field64(c, &h->note_nbytes);
     for (int i = 0; i < 2; i++)
@@ -116,6 +117,12 @@ bool container_is_live(const uint8_t *bytes)
 bool container_has_journal(const uint8_t *bytes)
 {
     return load64(bytes + FEATURES_OFFSET) & FEATURE_JOURNAL;
+}
+
+struct journal_mark container_journal(const uint8_t *bytes)
+{
+    return (struct journal_mark){ .branch = load64(bytes + JOURNAL_OFFSET),
+                                  .sequence = load64(bytes + JOURNAL_OFFSET + 8) };
 }
 
 /* Returns the checksum of a header, computed as if the field for it were 0.  The counters of a
@@ -226,7 +233,7 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
     memcpy(bytes, magic, sizeof magic);
     store32(bytes + 8, FORMAT_VERSION);
     store32(bytes + 12, (uint32_t)h.nbytes);
-    store64(bytes + FEATURES_OFFSET, h.journal.id ? FEATURE_JOURNAL : 0);
+    store64(bytes + FEATURES_OFFSET, h.journal.branch ? FEATURE_JOURNAL : 0);
     struct encoder e = { .cursor = { .at = bytes, .storing = true }, .end = h.nbytes };
     header_fields(&e.cursor, &h);
     encode_sections(&e, f, SECTION_ROOT);
@@ -305,9 +312,9 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     h->live = container_is_live(bytes);
     error = load_section(bytes, 0, &first);
     bool journaled = container_has_journal(bytes);
-    if (!journaled && (h->journal.id || h->journal.sequence))
+    if (!journaled && (h->journal.branch || h->journal.sequence))
         return PERHAPS_ERR_VERSION;
-    if (journaled && (h->live || !h->journal.id))
+    if (journaled && (h->live || !h->journal.branch))
         return PERHAPS_ERR_DAMAGED;
     if (error || !c.as_expected || !is_note(h->note, h->note_nbytes) ||
         !all_zero(note + h->note_nbytes, bytes + h->nbytes))

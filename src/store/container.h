@@ -24,8 +24,8 @@ enum {
 
 /* What the header of a live file says of its journal (journal.h). */
 struct journal_mark {
-    uint64_t id;       /* the journal has the same; 0: the file has no journal */
-    uint64_t sequence; /* the number of the last record that is in the file already */
+    uint64_t branch;   /* of the last record that is in the file; 0: the file has no journal */
+    uint64_t sequence; /* the number of that record */
 };
 
 struct header {
@@ -78,6 +78,9 @@ bool container_is_live(const uint8_t *bytes);
 
 /* Returns whether the header in these bytes is that of a file with a journal. */
 bool container_has_journal(const uint8_t *bytes);
+
+/* Returns what such a header says of its journal. */
+struct journal_mark container_journal(const uint8_t *bytes);
 
 /* Changes the sound header of a file with one section to that of a live file. */
 void container_mark_live(uint8_t bytes[HEADER_NBYTES]);

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../base/system.h"
 #include "store.h"
 
 int draft_failed(struct draft *draft)
@@ -29,7 +30,7 @@ static int draft_invent_name(struct draft *draft, const char *target)
     uint32_t random;
     const char *base = strrchr(target, '/');
     base = base ? base + 1 : target;
-    if (getentropy(&random, sizeof random))
+    if (draw_random(&random, sizeof random))
         return PERHAPS_ERR_IO;
     /* a name may have 255 bytes, so a long one is cut to leave room for the suffix */
     int n = snprintf(draft->name, sizeof draft->name, "%s/.%.200s.%08x", draft->folder, base,
@@ -72,8 +73,17 @@ static int draft_take_name(struct draft *draft, const char *target)
     return PERHAPS_ERR_IO;
 }
 
-/* Opens a file without a name, or returns -1.  Such a file gets its name through /proc, which a
- * container may lack, so this fails (EOPNOTSUPP) before the filter is written. */
+/* Returns whether a nameless file can get a name: through /proc, which a container may lack,
+ * and by a hard link, which it may refuse.  No link is made where there is a folder. */
+static bool can_be_named(const char *self, const char *folder)
+{
+    char there[PATH_MAX + 2];
+    snprintf(there, sizeof there, "%s/.", folder);
+    return !access(self, F_OK) && linkat(AT_FDCWD, self, AT_FDCWD, there, AT_SYMLINK_FOLLOW) &&
+           !is_lacking(errno);
+}
+
+/* Opens a file without a name, or returns -1; EOPNOTSUPP where it could not get one later. */
 static int open_nameless(const char *folder)
 {
     char self[PROC_PATH_NBYTES];
@@ -81,7 +91,7 @@ static int open_nameless(const char *folder)
     if (fd < 0)
         return -1;
     write_proc_path(self, fd);
-    if (!access(self, F_OK))
+    if (can_be_named(self, folder))
         return fd;
     close(fd);
     errno = EOPNOTSUPP;
@@ -103,7 +113,7 @@ int draft_open(struct draft *draft, const char *target)
     draft->fd = open_nameless(draft->folder);
     if (draft->fd >= 0)
         return 0;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+    if (!is_lacking(errno) && errno != EISDIR)
         return PERHAPS_ERR_IO;
     return draft_take_name(draft, target); /* this file system has no nameless files */
 }
@@ -116,8 +126,25 @@ static int draft_replace(struct draft *draft, const char *target)
     return rename(draft->name, target) ? PERHAPS_ERR_IO : 0;
 }
 
+/* Gives the draft the target's name in two steps: only one of several processes can make an
+ * empty file of that name, and then replaces it.  A crash in between leaves the empty file. */
+static int draft_claim(const struct draft *draft, const char *target)
+{
+    int fd = open(target, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return PERHAPS_ERR_IO;
+    close(fd);
+    if (!rename(draft->name, target))
+        return 0;
+    int reason = errno;
+    unlink(target);
+    errno = reason;
+    return PERHAPS_ERR_IO;
+}
+
 /* Gives the draft the target's name; fails with EEXIST if a file has it.  A hard link does this
- * in one step.  Some file systems have none, and there a rename that replaces nothing does. */
+ * in one step.  Some file systems have none, and there a rename that replaces nothing does; or
+ * they do not have that either, as exFAT. */
 static int draft_publish(struct draft *draft, const char *target)
 {
     char self[PROC_PATH_NBYTES];
@@ -126,10 +153,11 @@ static int draft_publish(struct draft *draft, const char *target)
     const unsigned no_replace = 1; /* RENAME_NOREPLACE, which musl does not have */
     if (!linkat(AT_FDCWD, named ? draft->name : self, AT_FDCWD, target, AT_SYMLINK_FOLLOW))
         return named && unlink(draft->name) ? PERHAPS_ERR_IO : 0;
-    if (named && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS) &&
-        !syscall(SYS_renameat2, AT_FDCWD, draft->name, AT_FDCWD, target, no_replace))
+    if (!named || !is_lacking(errno))
+        return PERHAPS_ERR_IO;
+    if (!syscall(SYS_renameat2, AT_FDCWD, draft->name, AT_FDCWD, target, no_replace))
         return 0;
-    return PERHAPS_ERR_IO;
+    return is_lacking(errno) ? draft_claim(draft, target) : PERHAPS_ERR_IO;
 }
 
 int draft_finish(struct draft *draft, const char *target, bool fresh)
@@ -139,23 +167,34 @@ int draft_finish(struct draft *draft, const char *target, bool fresh)
     return fresh ? draft_publish(draft, target) : draft_replace(draft, target);
 }
 
+/* Returns whether a file may be read and written by no more users than this mode says. */
+static bool is_as_private(int fd, mode_t mode)
+{
+    struct stat st;
+    return !fstat(fd, &st) && !(st.st_mode & 0777 & ~mode);
+}
+
 /* Keeps the owner if that is permitted.  The mode comes last, since chown clears bits of it. */
 int draft_keep_owner(const struct draft *draft, const struct stat *old)
 {
-    if (fchown(draft->fd, old->st_uid, old->st_gid) && errno != EPERM)
+    if (fchown(draft->fd, old->st_uid, old->st_gid) && !is_lacking(errno))
         return PERHAPS_ERR_IO;
-    return fchmod(draft->fd, old->st_mode & 07777) ? PERHAPS_ERR_IO : 0;
+    if (!fchmod(draft->fd, old->st_mode & 07777))
+        return 0;
+    int reason = errno;
+    bool is = is_lacking(reason) && is_as_private(draft->fd, old->st_mode);
+    errno = reason;
+    return is ? 0 : PERHAPS_ERR_IO;
 }
 
 /* ---- Folders and links ------------------------------------------------------------------- */
 
-/* EINVAL: this file system cannot sync a folder. */
 int sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return PERHAPS_ERR_IO;
-    int error = sync_file(fd) && errno != EINVAL ? PERHAPS_ERR_IO : 0;
+    int error = sync_file(fd) && !is_lacking(errno) ? PERHAPS_ERR_IO : 0;
     close_keeping_errno(fd);
     return error;
 }

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 
 #include "../base/memory.h"
+#include "../base/system.h"
 #include "store.h"
 
 /* One system call is asked for at most this much.  Linux itself stops at 2 GiB. */
@@ -130,9 +131,13 @@ int cut_file(int fd, uint64_t nbytes)
 
 int lock_file(int fd, int how)
 {
-    while (flock(fd, how))
-        if (errno != EINTR)
-            return PERHAPS_ERR_IO;
+    while (flock(fd, how)) {
+        if (errno == EINTR)
+            continue;
+        if (is_lacking(errno))
+            errno = ENOLCK;
+        return PERHAPS_ERR_IO;
+    }
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* journal.c - the bytes of a journal. */
+#define _GNU_SOURCE 1 /* SEEK_DATA */
 #include "journal.h"
 
 #include <string.h>
@@ -16,7 +17,14 @@ enum { JOURNAL_VERSION = 1 };
 static const uint32_t frame_magic = 0x6d617266; /* "fram" */
 
 /* Where the fields of the headers lie: of the journal, */
-enum { VERSION_AT = 8, HEADER_CHECKSUM_AT = 16, ID_AT = 24, FIRST_AT = 32, FIELDS_END = 40 };
+enum {
+    VERSION_AT = 8,
+    HEADER_CHECKSUM_AT = 16,
+    ID_AT = 24,
+    FIRST_AT = 32,
+    BRANCH_AT = 40,
+    FIELDS_END = 48
+};
 
 /* and of a frame. */
 enum { MAGIC_AT = 8, NBYTES_AT = 12, SEQUENCE_AT = 16, RECORDS_AT = 24, SYNCED_AT = 32 };
@@ -40,13 +48,14 @@ static uint64_t header_checksum(const uint8_t bytes[JOURNAL_HEADER_NBYTES])
     return XXH3_64bits(copy, sizeof copy);
 }
 
-void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], uint64_t id, uint64_t first)
+void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], const struct journal_begin *begin)
 {
     memset(bytes, 0, JOURNAL_HEADER_NBYTES);
     memcpy(bytes, magic, sizeof magic);
     store32(bytes + VERSION_AT, JOURNAL_VERSION);
-    store64(bytes + ID_AT, id);
-    store64(bytes + FIRST_AT, first);
+    store64(bytes + ID_AT, begin->id);
+    store64(bytes + FIRST_AT, begin->first);
+    store64(bytes + BRANCH_AT, begin->branch);
     store64(bytes + HEADER_CHECKSUM_AT, header_checksum(bytes));
 }
 
@@ -103,6 +112,13 @@ size_t frame_append(struct frame *frame, enum deed deed, const struct keyhash *k
     frame->records += appended;
     store32(run + sizeof(uint32_t), load32(run + sizeof(uint32_t)) + (uint32_t)appended);
     return appended;
+}
+
+void frame_append_branch(struct frame *frame, uint64_t branch)
+{
+    const struct keyhash record = { .place = branch };
+    frame_append(frame, DEED_BRANCH, &record, 1, NULL);
+    frame->records = 0;
 }
 
 /* With the id as its seed, a frame of another journal is never taken for one of this. */
@@ -174,9 +190,12 @@ int journal_begin(struct journal_reader *r, int fd, const struct perhaps_allocat
     for (size_t i = FIELDS_END; i < JOURNAL_HEADER_NBYTES; i++)
         if (bytes[i])
             return PERHAPS_ERR_VERSION;
-    r->id = load64(bytes + ID_AT);
-    r->first = r->next = load64(bytes + FIRST_AT);
-    return r->first && r->first - 1 <= RECORD_NUMBER_MOST ? 0 : PERHAPS_ERR_DAMAGED;
+    r->header = (struct journal_begin){ .id = load64(bytes + ID_AT),
+                                        .first = load64(bytes + FIRST_AT),
+                                        .branch = load64(bytes + BRANCH_AT) };
+    r->next = r->header.first;
+    r->branch = journal_first_branch(&r->header);
+    return r->next && r->next - 1 <= RECORD_NUMBER_MOST ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 void journal_end(struct journal_reader *r)
@@ -209,11 +228,22 @@ static int find_frame(struct journal_reader *r, uint64_t at, const uint8_t **fra
     error = look(r, at, nbytes, &bytes, &have);
     if (error || have < nbytes)
         return error;
-    if (load64(bytes) == frame_checksum(bytes, nbytes, r->id))
+    if (load64(bytes) == frame_checksum(bytes, nbytes, r->header.id))
         *frame = bytes;
     else
         r->futile_nbytes += nbytes;
     return 0;
+}
+
+/* Returns where the first sector from 'at' on begins that is not in a hole of the file, which
+ * ends at 'end': in those no frame begins, and there may be many GB of them. */
+static uint64_t behind_hole(int fd, uint64_t at, uint64_t end)
+{
+    const off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    if (data >= 0)
+        return (uint64_t)data / SECTOR_NBYTES * SECTOR_NBYTES;
+    const bool ends = errno == ENXIO && at < end; /* or this file system tells of no holes */
+    return ends ? round_up(end, SECTOR_NBYTES) : at;
 }
 
 /* Looks behind the end of the journal.  Returns PERHAPS_ERR_DAMAGED if a frame there tells that
@@ -229,6 +259,8 @@ static int look_behind(struct journal_reader *r)
         return PERHAPS_ERR_IO;
     r->futile_nbytes = 0;
     for (uint64_t at = r->at + SECTOR_NBYTES; have; at += SECTOR_NBYTES) {
+        if (at >= r->end)
+            at = behind_hole(r->fd, at, (uint64_t)st.st_size);
         int error = find_frame(r, at, &frame);
         if (!error && frame && load64(frame + SYNCED_AT) >= r->next)
             error = PERHAPS_ERR_DAMAGED;
@@ -313,23 +345,50 @@ static int redo_frame(perhaps_filter *f, const uint8_t *runs, size_t nbytes, uin
     return error || done == records ? error : PERHAPS_ERR_DAMAGED;
 }
 
-int journal_redo(struct journal_reader *r, perhaps_filter *f, uint64_t base)
+/* Takes the begin of a branch off the runs of a frame, if it is there. */
+static int take_branch(struct journal_reader *r, size_t each, const uint8_t **runs,
+                       size_t *nbytes)
 {
-    const uint8_t *frame;
+    const size_t size = RUN_HEADER_NBYTES + each;
+    if (*nbytes < RUN_HEADER_NBYTES || load32(*runs) != DEED_BRANCH)
+        return 0;
+    if (*nbytes < size || load32(*runs + sizeof(uint32_t)) != 1)
+        return PERHAPS_ERR_DAMAGED;
+    r->branch = load64(*runs + RUN_HEADER_NBYTES);
+    *runs += size;
+    *nbytes -= size;
+    return 0;
+}
+
+static void look_for_mark(struct journal_reader *r, const struct journal_mark *mark)
+{
+    r->has_mark |= r->next - 1 == mark->sequence && r->branch == mark->branch;
+}
+
+int journal_redo(struct journal_reader *r, perhaps_filter *f, const struct journal_mark *mark)
+{
+    const uint8_t *runs;
     size_t nbytes;
     uint64_t first;
     int error;
-    while (!(error = journal_next(r, &frame, &nbytes, &first)) && frame) {
-        if (r->next - 1 <= base) /* the file has all of them */
-            continue;
-        if (first <= base) /* or some: frames end where the file was saved */
+    look_for_mark(r, mark);
+    while (!(error = journal_next(r, &runs, &nbytes, &first)) && runs) {
+        const bool is_new = r->next - 1 > mark->sequence;
+        if (is_new && first <= mark->sequence) /* frames end where the file was saved */
             return PERHAPS_ERR_DAMAGED;
-        error = redo_frame(f, frame, nbytes, r->next - first);
+        if (is_new && !r->has_mark)
+            return PERHAPS_ERR_JOURNAL;
+        error = take_branch(r, record_nbytes(f), &runs, &nbytes);
+        if (!error && is_new)
+            error = redo_frame(f, runs, nbytes, r->next - first);
         if (error)
             return error;
+        look_for_mark(r, mark);
     }
-    if (!error && r->next <= base) /* the file has records that the journal lost */
+    if (!error && r->next <= mark->sequence) /* the file has records that the journal lost */
         error = PERHAPS_ERR_DAMAGED;
+    if (!error && !r->has_mark)
+        error = PERHAPS_ERR_JOURNAL;
     filter_reset_room(f);
     return error;
 }

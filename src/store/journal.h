@@ -15,7 +15,12 @@
  * journal ends there).
  *
  * Bytes that are on the disk are never written again: a frame does not share a sector with the
- * one before it. */
+ * one before it.
+ *
+ * Each writer that opens the file begins a branch: it draws a number, which is the first run of
+ * its first frame.  Two copies of F and F.journal that go on separately have other branches from
+ * there on.  F has the branch of its last record, and the journal must have that, too, behind
+ * the same record: so F of one copy is never taken for that of the other one's journal. */
 #ifndef JOURNAL_H
 #define JOURNAL_H
 
@@ -61,13 +66,28 @@ bool frame_has_room(const struct frame *frame, size_t n);
 size_t frame_append(struct frame *frame, enum deed deed, const struct keyhash *keys, size_t n,
                     const bool *skip);
 
+/* Appends the begin of a branch, which is no record; the frame has nothing yet. */
+void frame_append_branch(struct frame *frame, uint64_t branch);
+
 /* Completes the frame for the journal 'id': its first record has this number, and all up to
  * 'synced' are on the disk.  Returns how many bytes are to be written, a multiple of
  * SECTOR_NBYTES. */
 size_t frame_seal(struct frame *frame, uint64_t id, uint64_t first, uint64_t synced);
 
-/* Writes a header: the first record of the journal will have this number. */
-void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], uint64_t id, uint64_t first);
+/* What the header of a journal says. */
+struct journal_begin {
+    uint64_t id;     /* not that of another journal: the seed of the checksums of its frames */
+    uint64_t first;  /* the number that its first record will have */
+    uint64_t branch; /* of the record before; 0: no file is known to have this journal yet */
+};
+
+void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], const struct journal_begin *begin);
+
+/* Returns the branch of the record before the first one: the id, if the journal has no other. */
+static inline uint64_t journal_first_branch(const struct journal_begin *begin)
+{
+    return begin->branch ? begin->branch : begin->id;
+}
 
 /* ---- Reading --------------------------------------------------------------------------- */
 
@@ -75,11 +95,12 @@ void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], uint64_t id, uint64_t 
 struct journal_reader {
     const struct perhaps_allocator *allocator;
     int fd;
-    uint64_t id;
-    uint64_t first; /* the number of the first record of the journal */
-    uint64_t next;  /* that of the next one to be read */
-    uint64_t told;  /* frames that were read say that all up to this one were on the disk */
-    uint64_t at;    /* where the next frame begins, or would begin */
+    struct journal_begin header;
+    uint64_t next;   /* the number of the next record to be read */
+    uint64_t branch; /* of the one before */
+    bool has_mark;   /* the record of the file's mark was met, in the branch of the mark */
+    uint64_t told;   /* frames that were read say that all up to this one were on the disk */
+    uint64_t at;     /* where the next frame begins, or would begin */
     uint64_t futile_nbytes; /* of what had the header of a frame, and not its checksum */
 
     uint8_t *bytes; /* those from 'begin' to before 'end' of the journal */
@@ -101,9 +122,10 @@ int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes
                  uint64_t *first);
 
 /* Does to the filter what the rest of the journal records, but for the records that it has
- * already: those up to 'base'.  Returns 0 or an error of journal_next() or filter_redo().
- * Before the filter is used by others. */
-int journal_redo(struct journal_reader *r, perhaps_filter *f, uint64_t base);
+ * already: those up to that of its mark.  Returns 0; an error of journal_next() or
+ * filter_redo(); or PERHAPS_ERR_JOURNAL if the journal does not have the mark.  Before the
+ * filter is used by others. */
+int journal_redo(struct journal_reader *r, perhaps_filter *f, const struct journal_mark *mark);
 
 /* ---- beside.c ---------------------------------------------------------------------------- */
 
@@ -114,12 +136,15 @@ int find_journal(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX])
 /* Sets errno to EBUSY and returns PERHAPS_ERR_IO: another process has the journal. */
 int journal_is_busy(void);
 
-/* Lock the journal of a live file that will be replaced by one without a journal, and remove it
- * when that was done.  For other files they do nothing.  journal_give_up() returns 0; or
- * PERHAPS_ERR_IO, with EBUSY if somebody writes the live file.  The caller calls
- * journal_given_up() either way. */
-int journal_give_up(const char *file, int *fd);
-void journal_given_up(const char *file, int fd, bool replaced);
+/* Returns whether the file at a path has one of two marks, or cannot be read.  The mark tells
+ * more than the number of F's inode, which some systems give to the next file. */
+bool file_has_mark(const char *file, const struct journal_mark *one,
+                   const struct journal_mark *other);
+
+/* Returns whether F, which has one of two marks, and the journal beside it are still what they
+ * were: nobody has removed, renamed or replaced one.  'fd' is that of the journal. */
+bool journal_is_beside(const char *file, const char *beside, int fd,
+                       const struct journal_mark *one, const struct journal_mark *other);
 
 /* ---- recover.c --------------------------------------------------------------------------- */
 

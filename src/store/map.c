@@ -10,6 +10,7 @@
 
 #include "../base/bytes.h"
 #include "../base/memory.h"
+#include "../base/system.h"
 #include "store.h"
 
 /* ---- Open ------------------------------------------------------------------------------- */
@@ -147,7 +148,7 @@ static int reserve_blocks(int fd, uint64_t nbytes)
     for (size_t i = 0; i < sizeof modes / sizeof *modes;) {
         if (!fallocate(fd, modes[i], 0, (off_t)nbytes))
             return 0;
-        if (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS)
+        if (is_lacking(errno))
             i++;
         else if (errno != EINTR)
             return PERHAPS_ERR_IO;
@@ -190,7 +191,7 @@ void map_to_memory(perhaps_filter *f)
  * filter in memory. */
 static int map_to_read(struct reading *r)
 {
-    if (!r->head.header.journal.id)
+    if (!r->head.header.journal.branch)
         return map_bodies(r);
     for (uint32_t i = 0; i < r->head.header.sections; i++)
         r->made[i]->read_only = false; /* until then */

@@ -10,7 +10,7 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
 {
     struct journal_mark mark;
     int error = open_as_saved(path, options, &mark, filter);
-    if (!error && mark.id)
+    if (!error && mark.branch)
         error = journal_follow(*filter, path, &mark);
     if (!error && options->check && options->mode == PERHAPS_MODE_READ)
         error = check_begin(*filter);

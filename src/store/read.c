@@ -246,7 +246,7 @@ int filter_read(const struct perhaps_source *source, const struct perhaps_open_o
                          .way = way,
                          .allocator = allocator_or_system(options->allocator) };
     int error = head_read(source, &r.allocator, &r.head);
-    if (!error && r.head.header.journal.id && !mark)
+    if (!error && r.head.header.journal.branch && !mark)
         error = PERHAPS_ERR_JOURNAL; /* which is not here: keys may be missing */
     if (!error && mark)
         *mark = r.head.header.journal;

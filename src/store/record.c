@@ -8,6 +8,7 @@
 
 #include "../base/bytes.h"
 #include "../base/memory.h"
+#include "../base/system.h"
 
 /* ---- Room ------------------------------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ static int reserve(struct journal *j, uint64_t end)
         if (!fallocate(j->fd, FALLOC_FL_KEEP_SIZE, (off_t)j->reserved,
                        (off_t)(to - j->reserved)))
             j->reserved = to;
-        else if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
+        else if (is_lacking(errno))
             j->reserved = UINT64_MAX;
         else if (errno == ENOSPC && more)
             more = 0;
@@ -36,13 +37,15 @@ static int reserve(struct journal *j, uint64_t end)
  * journal has become too large.  Returns 0; or an error, and then the filter may not change. */
 static int make_room(struct journal *j, size_t n)
 {
+    const size_t of_branch =
+        j->branch == j->own ? 0 : 2; /* its run takes less than two records */
     if (j->filter->mapping.fd == MAPPED_IN_MEMORY && j->mapped_from < UINT64_MAX &&
         pays_in_memory(j->filter, j->sequence - j->mapped_from)) {
         map_to_memory(j->filter);
         j->mapped_from = UINT64_MAX;
     }
     int error = j->holds ? 0 : checkpoint_if_due(j);
-    while (!error && !frame_has_room(&j->frames[j->active], n))
+    while (!error && !frame_has_room(&j->frames[j->active], n + of_branch))
         error = journal_write_frame(j, false);
     if (!error && j->failed)
         error = journal_broken(j);
@@ -52,7 +55,8 @@ static int make_room(struct journal *j, size_t n)
     }
     if (error)
         return error;
-    uint64_t more = j->frames[j->active].nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES_MOST;
+    uint64_t more =
+        j->frames[j->active].nbytes + 2 * RUN_HEADER_NBYTES + (n + 1) * RECORD_NBYTES_MOST;
     return reserve(j, j->end + round_up(more, SECTOR_NBYTES));
 }
 
@@ -62,6 +66,22 @@ static struct journal *journal_of(const perhaps_filter *f)
 }
 
 /* ---- What is done to the filter ---------------------------------------------------------- */
+
+/* Appends records to the active frame, as frame_append() does. */
+static size_t append(struct journal *j, enum deed deed, const struct keyhash *keys, size_t n,
+                     const bool *skip)
+{
+    struct frame *frame = &j->frames[j->active];
+    const struct frame before = *frame;
+    const uint64_t branch = j->branch;
+    journal_begin_branch(j);
+    size_t appended = frame_append(frame, deed, keys, n, skip);
+    if (!appended && branch != j->branch) { /* then it begins with a later record */
+        *frame = before;
+        j->branch = branch;
+    }
+    return appended;
+}
 
 static int record_add(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
@@ -76,8 +96,8 @@ static int record_add(perhaps_filter *f, const struct keyhash *keys,
         error = filter_add_keys(f, keys, ahead, n, unless_present, answer, done);
         /* a window may have rotated for a key that was there, or that was refused */
         bool all = f->kind->forgets;
-        j->sequence += frame_append(&j->frames[j->active], deed, keys,
-                                    all ? *done + (error != 0) : *done, all ? NULL : answer);
+        j->sequence +=
+            append(j, deed, keys, all ? *done + (error != 0) : *done, all ? NULL : answer);
     }
     pthread_mutex_unlock(&j->lock);
     return error;
@@ -96,7 +116,7 @@ static int record_remove(perhaps_filter *f, const struct keyhash *keys,
         *removed = filter_remove_keys(f, keys, ahead, n, answer);
         for (size_t i = 0; i < n; i++)
             answer[i] = !answer[i];
-        j->sequence += frame_append(&j->frames[j->active], DEED_REMOVE, keys, n, answer);
+        j->sequence += append(j, DEED_REMOVE, keys, n, answer);
         for (size_t i = 0; i < n; i++)
             answer[i] = !answer[i];
     }
@@ -117,7 +137,7 @@ static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
     if (!error)
         j->has_time = deed == DEED_ADVANCE || (j->has_time && deed != DEED_CLEAR);
     if (!error && moves)
-        j->sequence += frame_append(&j->frames[j->active], deed, &record, 1, NULL);
+        j->sequence += append(j, deed, &record, 1, NULL);
     pthread_mutex_unlock(&j->lock);
     return error;
 }
@@ -150,9 +170,10 @@ static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
     struct journal *j = journal_of(f);
     pthread_mutex_lock(&j->lock);
     const struct frame *frame = &j->frames[j->active];
+    const size_t each = frame->record_nbytes + RUN_HEADER_NBYTES;
     *told = (struct perhaps_journal){ .nbytes = j->end,
-                                      .room = (frame->room - frame->nbytes) /
-                                              (frame->record_nbytes + RUN_HEADER_NBYTES),
+                                      .room = (frame->room - frame->nbytes) / each -
+                                              (j->branch != j->own),
                                       .records = j->sequence - j->mark.sequence,
                                       .last = j->sequence,
                                       .synced = j->synced };

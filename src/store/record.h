@@ -16,6 +16,9 @@ struct journal {
     char beside[BESIDE_MAX];
     struct journal_mark mark; /* as it stands in the header of the file */
     int fd;                   /* of the journal, which is locked */
+    uint64_t id;              /* that the journal has */
+    uint64_t branch;          /* of the last record */
+    uint64_t own;             /* the branch of all records to come */
     pid_t process;            /* which has opened it */
 
     struct frame frames[2];
@@ -32,15 +35,16 @@ struct journal {
     bool holds;            /* records are written by perhaps_sync(), as far as they have room */
     unsigned active;       /* the frame that takes records */
     int failed;            /* errno of a write or sync that failed; 0: none */
+    bool lost;             /* somebody has removed or replaced the file or its journal */
 
-    uint64_t limit;       /* the size at which the file is saved anew */
-    uint64_t try_at;      /* after a failure: the size at which that is tried again */
-    bool saving;          /* the file is being saved: */
-    perhaps_filter *copy; /* of the filter, */
-    uint64_t copied;      /* which has the records up to this number; */
-    uint64_t tail;        /* where later ones begin in the journal */
-    bool has_thread;      /* 'thread' was begun, and not joined */
-    int error, reason;    /* of the last time that the file was saved; 0: it was */
+    uint64_t limit;             /* the size at which the file is saved anew */
+    uint64_t try_at;            /* after a failure: the size at which that is tried again */
+    bool saving;                /* the file is being saved: */
+    perhaps_filter *copy;       /* of the filter, */
+    struct journal_mark copied; /* which has the records up to this one; */
+    uint64_t tail;              /* where later ones begin in the journal */
+    bool has_thread;            /* 'thread' was begun, and not joined */
+    int error, reason;          /* of the last time that the file was saved; 0: it was */
     pthread_t thread;
 };
 
@@ -48,20 +52,26 @@ struct journal {
 
 /* ---- commit.c ---------------------------------------------------------------------------- */
 
-/* Returns PERHAPS_ERR_IO, and sets errno: it is not known what is on the disk. */
+/* Returns PERHAPS_ERR_IO, and sets errno: it is not known what is on the disk.  Or returns
+ * PERHAPS_ERR_JOURNAL: what is written would not be found again. */
 int journal_broken(const struct journal *j);
 
 /* Notes that the system has failed (errno), which is final.  Returns PERHAPS_ERR_IO. */
 int journal_broke(struct journal *j);
 
 /* Writes the frame that was filled, if it has records, and makes the other one active.  'whole'
- * keeps the lock, but to wait for a thread that writes.  Returns 0 or PERHAPS_ERR_IO. */
+ * keeps the lock, but to wait for a thread that writes.  Returns 0 or an error of
+ * journal_broken(), as the next two. */
 int journal_write_frame(struct journal *j, bool whole);
 
 /* Syncs what is written, too, and gives up the lock to wait for other threads only. */
 int journal_sync_whole(struct journal *j);
 
-/* Returns when all records up to this one are on the disk.  Returns 0 or PERHAPS_ERR_IO. */
+/* Begins the writer's own branch, if it has not: to be called before its first record. */
+void journal_begin_branch(struct journal *j);
+
+/* Returns when all records up to this one are on the disk, in a journal that is still beside
+ * its file. */
 int journal_sync_to(struct journal *j, uint64_t sequence);
 
 /* ---- checkpoint.c ------------------------------------------------------------------------ */
@@ -75,10 +85,13 @@ int checkpoint_if_due(struct journal *j);
  * perhaps_checkpoint(). */
 int checkpoint_now(struct journal *j);
 
-/* Puts a copy of the journal up to 'end' in its place, with the id of the mark, which is then
- * on the disk.  Its first record has this number.  Before others use the journal.  Returns 0,
- * or PERHAPS_ERR_IO or PERHAPS_ERR_MEMORY. */
-int journal_copy(struct journal *j, uint64_t first);
+/* Does what checkpoint_now() does, but saves something else as the file.  The records, those to
+ * come, too, are of the file as it was: so they get a branch of their own before. */
+int checkpoint_other(struct journal *j, const struct content *content);
+
+/* Puts a copy of the journal up to 'end', with this header, in its place, which is then on the
+ * disk.  Before others use the journal.  Returns 0, or PERHAPS_ERR_IO or PERHAPS_ERR_MEMORY. */
+int journal_copy(struct journal *j, const struct journal_begin *begin);
 
 /* Waits until no thread saves the file. */
 void checkpoint_wait(struct journal *j);

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 
 #include "../base/memory.h"
+#include "../base/system.h"
 #include "record.h"
 
 /* Reads the journal of a file with this mark, and does what it records. */
@@ -15,15 +16,13 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
     int error = journal_begin(r, fd, &f->allocator);
     if (error)
         return error;
-    if (r->id != mark->id)
-        return PERHAPS_ERR_JOURNAL;
-    if (r->first > mark->sequence + 1)
-        return PERHAPS_ERR_DAMAGED; /* the file is older than the journal's first record */
+    if (r->next > mark->sequence + 1)
+        return PERHAPS_ERR_JOURNAL; /* the file is older than the journal's first record */
     struct stat st;
     if (f->mapping.fd == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
         pays_in_memory(f, (uint64_t)st.st_size / record_nbytes(f)))
         map_to_memory(f);
-    return journal_redo(r, f, mark->sequence);
+    return journal_redo(r, f, mark);
 }
 
 /* ---- To read ----------------------------------------------------------------------------- */
@@ -32,7 +31,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
 struct follower {
     struct recording recording;
     struct journal_reader reader; /* owns its descriptor */
-    uint64_t saved;               /* the last record that the file has */
+    struct journal_mark mark;     /* the last record that the file has */
 };
 
 static void set_read_only(perhaps_filter *f, bool read_only)
@@ -66,12 +65,19 @@ static void follow_tell(const perhaps_filter *f, struct perhaps_journal *journal
     const struct follower *follower = follower_of(f);
     const uint64_t last = follower->reader.next - 1;
     *journal = (struct perhaps_journal){ .nbytes = follower->reader.at,
-                                         .records = last - follower->saved,
+                                         .records = last - follower->mark.sequence,
                                          .last = last,
                                          .synced = last };
 }
 
 static const struct recorder following = { .close = follow_close, .tell = follow_tell };
+
+/* Returns whether there is a folder, a pipe or the like, which is not even opened. */
+static bool is_something_else(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && !S_ISREG(st.st_mode);
+}
 
 /* Opens the journal and reads it. */
 static int follow(struct follower *follower, const char *path, const struct journal_mark *mark,
@@ -81,11 +87,13 @@ static int follow(struct follower *follower, const char *path, const struct jour
     int error = find_journal(path, file, beside);
     if (error)
         return error;
+    if (is_something_else(beside))
+        return PERHAPS_ERR_JOURNAL;
     int fd = open(beside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? PERHAPS_ERR_JOURNAL : PERHAPS_ERR_IO;
     follower->reader.fd = fd;
-    follower->saved = mark->sequence;
+    follower->mark = *mark;
     error = redo(&follower->reader, fd, mark, f);
     journal_end(&follower->reader);
     return error;
@@ -127,7 +135,7 @@ int journal_catch_up(perhaps_filter *f)
 {
     struct follower *follower = follower_of(f);
     set_read_only(f, false);
-    int error = journal_redo(&follower->reader, f, follower->saved);
+    int error = journal_redo(&follower->reader, f, &follower->mark);
     journal_end(&follower->reader);
     set_read_only(f, true);
     return error;
@@ -165,15 +173,26 @@ static struct journal *journal_new(const struct perhaps_open_options *options)
     return NULL;
 }
 
+/* Sets errno to EEXIST and returns PERHAPS_ERR_IO: what lies at the place of the journal is
+ * somebody's. */
+static int is_taken(void)
+{
+    errno = EEXIST;
+    return PERHAPS_ERR_IO;
+}
+
 /* Opens the journal, if there is one or 'create' is true, and locks it.  Another process may
  * put a new one in its place meanwhile. */
 static int lock_journal(struct journal *j, bool create, mode_t mode)
 {
+    const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK, made = O_CREAT | O_NOFOLLOW;
     struct stat here, there;
     for (;;) {
-        j->fd = open(j->beside, O_RDWR | O_CLOEXEC | O_NONBLOCK | (create ? O_CREAT : 0), mode);
+        if (is_something_else(j->beside))
+            return perhaps_is_live(j->path) ? PERHAPS_ERR_JOURNAL : is_taken();
+        j->fd = open(j->beside, create ? flags | made : flags, mode);
         if (j->fd < 0)
-            return PERHAPS_ERR_IO;
+            return create && errno == ELOOP ? is_taken() : PERHAPS_ERR_IO;
         if (lock_file(j->fd, LOCK_EX | LOCK_NB))
             return errno == EWOULDBLOCK ? journal_is_busy() : PERHAPS_ERR_IO;
         if (fstat(j->fd, &here))
@@ -186,36 +205,74 @@ static int lock_journal(struct journal *j, bool create, mode_t mode)
 }
 
 /* Looks at what lies at the place of the journal of a file that has none.  It may be empty, or
- * the journal of a file that was replaced; anything else is somebody's, and stays (EEXIST). */
+ * what make_live() left when it was cut short.  Anything else stays (EEXIST): if it is a
+ * journal, its file was perhaps renamed. */
 static int may_replace(const struct journal *j)
 {
+    const uint8_t *frame = NULL;
     struct journal_reader r;
     struct stat st;
+    size_t nbytes;
+    uint64_t first;
     if (fstat(j->fd, &st))
         return PERHAPS_ERR_IO;
-    int error = st.st_size ? journal_begin(&r, j->fd, &j->allocator) : 0;
-    if (st.st_size)
-        journal_end(&r);
-    if (error != PERHAPS_ERR_JOURNAL && error != PERHAPS_ERR_DAMAGED)
+    if (!st.st_size)
+        return 0;
+    int error = journal_begin(&r, j->fd, &j->allocator);
+    if (!error)
+        error = journal_next(&r, &frame, &nbytes, &first);
+    journal_end(&r);
+    if (error == PERHAPS_ERR_IO || error == PERHAPS_ERR_MEMORY)
         return error;
-    errno = EEXIST;
-    return PERHAPS_ERR_IO;
+    return error || frame || r.header.branch ? is_taken() : 0;
 }
 
-/* Makes a file live: first its journal is there and on the disk, then the file says so. */
+/* Draws a number that nobody else has.  Returns 0 or PERHAPS_ERR_IO. */
+static int draw(uint64_t *number)
+{
+    *number = 0;
+    while (!*number)
+        if (draw_random(number, sizeof *number))
+            return PERHAPS_ERR_IO;
+    return 0;
+}
+
+/* Makes a file live: first its journal is there and on the disk, then the file says so.  Until
+ * then the journal tells that it is perhaps no file's.  If this fails, there is none. */
 static int make_live(struct journal *j, const perhaps_filter *f)
 {
     const struct content content = { .f = f, .mark = &j->mark };
-    int error = check_all_pages(f, true);
+    struct journal_begin begin = { .first = 1 };
+    int error = may_replace(j);
+    if (error)
+        return error;
+    error = check_all_pages(f, true);
     if (!error)
-        error = may_replace(j);
-    while (!error && !j->mark.id)
-        if (getentropy(&j->mark.id, sizeof j->mark.id))
-            error = PERHAPS_ERR_IO;
+        error = draw(&begin.id);
+    j->id = j->mark.branch = begin.id;
     j->end = JOURNAL_HEADER_NBYTES;
     if (!error)
-        error = journal_copy(j, 1); /* of no records */
-    return error ? error : content_save(&content, j->path);
+        error = journal_copy(j, &begin); /* of no records */
+    if (!error)
+        error = content_put(&content, j->path);
+    int reason = errno;
+    if (error && !file_has_mark(j->path, &j->mark, &j->mark))
+        unlink(j->beside);
+    errno = reason;
+    return error;
+}
+
+/* Gives the journal the owner and the mode of the file, which may have changed.  Returns 0,
+ * also if that is not permitted; or PERHAPS_ERR_IO. */
+static int keep_secret(const struct journal *j)
+{
+    const struct draft journal = { .fd = j->fd };
+    struct stat file, own;
+    if (stat(j->path, &file) || fstat(j->fd, &own))
+        return PERHAPS_ERR_IO;
+    const bool same =
+        file.st_mode == own.st_mode && file.st_uid == own.st_uid && file.st_gid == own.st_gid;
+    return same || !draft_keep_owner(&journal, &file) || errno == EPERM ? 0 : PERHAPS_ERR_IO;
 }
 
 /* Continues the journal behind its last record.
@@ -231,26 +288,34 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
     struct stat st;
     int error = redo(&r, j->fd, mark, f);
     journal_end(&r);
+    if (!error)
+        error = draw(&j->own);
+    if (!error)
+        error = keep_secret(j);
     if (error)
         return error;
     if (fstat(j->fd, &st) || /* of the last frame, zeros may be missing */
         ((uint64_t)st.st_size < r.at && cut_file(j->fd, r.at)))
         return PERHAPS_ERR_IO;
-    j->mark = *mark;
+    struct journal_begin begin = r.header;
+    begin.branch = journal_first_branch(&begin); /* from now on it is known to be the file's */
+    j->mark = j->copied = *mark;
+    j->id = begin.id;
+    j->branch = r.branch;
     j->sequence = j->written = j->synced = r.next - 1;
-    j->told = r.told > r.first - 1 ? r.told : r.first - 1;
+    j->told = r.told > begin.first - 1 ? r.told : begin.first - 1;
     j->mapped_from = j->sequence;
     for (int i = 0; i < 2; i++)
         j->frames[i].record_nbytes = record_nbytes(f);
     j->end = j->reserved = r.at;
     const bool is_closed = j->told == j->sequence && (uint64_t)st.st_size == r.at;
-    if (is_closed && !sync_data(j->fd))
+    if (is_closed && r.header.branch && !sync_data(j->fd))
         return 0;
     /* With a zero more it is none that was closed.  If the copy fails, too, the next one to
      * open it must not trust a sync, which succeeds then. */
     if (is_closed)
         cut_file(j->fd, r.at + 1);
-    return journal_copy(j, r.first);
+    return journal_copy(j, &begin);
 }
 
 static void set_limit(struct journal *j, uint64_t asked)
@@ -270,7 +335,7 @@ static int open_locked(struct journal *j, const struct perhaps_open_options *opt
 {
     struct journal_mark mark;
     int error = open_to_record(j->path, options, &mark, f);
-    if (!error && mark.id)
+    if (!error && mark.branch)
         error = resume(j, *f, &mark);
     else if (!error && !(error = make_live(j, *f))) {
         perhaps_free(*f);
@@ -298,7 +363,7 @@ static int may_become_live(const struct perhaps_open_options *options, const cha
     if (stat(path, &st))
         return PERHAPS_ERR_IO;
     *mode = st.st_mode & 0777;
-    return mark.id ? PERHAPS_ERR_JOURNAL : 0;
+    return mark.branch ? PERHAPS_ERR_JOURNAL : 0;
 }
 
 static int open_journaled(struct journal *j, const char *path,

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "journal.h"
+#include "store.h"
 
 /* What is saved, and how. */
 struct saving {
@@ -73,16 +73,6 @@ static int save_into(const struct saving *s, const char *path)
     return error;
 }
 
-/* Replaces a file, and with it the journal that it may have. */
-static int replace(const struct saving *s, const char *target, const struct stat *old)
-{
-    int journal, error = journal_give_up(target, &journal);
-    if (!error)
-        error = save_beside(s, target, old);
-    journal_given_up(target, journal, !error);
-    return error;
-}
-
 /* Finds out what is at 'path', and saves beside it or into it. */
 static int save_at(const struct saving *s, const char *path)
 {
@@ -107,10 +97,10 @@ static int save_at(const struct saving *s, const char *path)
         return PERHAPS_ERR_IO;
     if (follow_links(path, target))
         return PERHAPS_ERR_IO;
-    return s->content->mark ? save_beside(s, target, &old) : replace(s, target, &old);
+    return save_beside(s, target, &old);
 }
 
-int content_save(const struct content *content, const char *path)
+int content_put(const struct content *content, const char *path)
 {
     return save_at(&(struct saving){ .content = content }, path);
 }
@@ -118,30 +108,6 @@ int content_save(const struct content *content, const char *path)
 int content_save_new(const struct content *content, const char *path)
 {
     return save_at(&(struct saving){ .content = content, .fresh = true }, path);
-}
-
-bool perhaps_may_replace(const char *path)
-{
-    struct stat st;
-    uint8_t bytes[HEADER_NBYTES];
-    int saved = errno;
-    bool may = stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size;
-    if (!may) {
-        glance(path, bytes);
-        may = container_has_magic(bytes);
-    }
-    errno = saved;
-    return may;
-}
-
-int perhaps_save(const perhaps_filter *f, const char *path)
-{
-    return content_save(&(struct content){ .f = f }, path);
-}
-
-int perhaps_save_new(const perhaps_filter *f, const char *path)
-{
-    return content_save_new(&(struct content){ .f = f }, path);
 }
 
 int perhaps_save_to(const perhaps_filter *f, int fd)

@@ -43,7 +43,8 @@ int sync_file(int fd);
 int sync_data(int fd);
 int cut_file(int fd, uint64_t nbytes);
 
-/* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno). */
+/* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno; ENOLCK: the file
+ * system has no locks). */
 int lock_file(int fd, int how);
 
 /* What goes to a file from its begin on, in pieces of 2 MiB.  The page cache keeps what was
@@ -128,12 +129,15 @@ struct content {
  * of the reader. */
 int content_write(const struct content *content, const struct perhaps_sink *sink);
 
-/* ---- save.c ---------------------------------------------------------------------------- */
+/* ---- save.c, replace.c ------------------------------------------------------------------- */
 
 /* Saves to 'path' as perhaps_save() does.  Returns 0, or an error of perhaps_save() or of the
  * content's reader. */
 int content_save(const struct content *content, const char *path);
 int content_save_new(const struct content *content, const char *path);
+
+/* Does the same for a file that is not live, or whose journal the caller has locked. */
+int content_put(const struct content *content, const char *path);
 
 /* ---- read.c ---------------------------------------------------------------------------- */
 
