@@ -65,7 +65,7 @@ const char *mapped_add(int fd, off_t at, uint64_t nbytes)
     char *place = used;
     if (nbytes == 0)
         return place;
-    if (mmap(place, length, PROT_READ, MAP_SHARED | MAP_FIXED, fd, at - (off_t)before) !=
+    if (mmap(place, length, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, at - (off_t)before) !=
         place) {
         /* A failed call may have removed what was reserved there. */
         int saved = errno;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -97,22 +98,18 @@ static bool try_lock(int fd, int how, uint64_t wait_ms)
 /* Ends the program because the file cannot be locked. */
 static _Noreturn void fail_lock(struct target *target)
 {
-    int error = errno;
     close(target->lock);
     target->lock =
         0; /* so place_unlock() leaves the lock file to the process that has the lock */
     if (stop_signal())
         fail_interrupted("");
-    if (error == EWOULDBLOCK)
-        fail("%s: another process is changing it: try again later, or give --wait",
-             target->path);
-    fail("%s: cannot be locked: %s", target->path, strerror(error));
+    fail("%s: another process is changing it: try again later, or give --wait", target->path);
 }
 
 /* Locks the file at 'path', which perhaps_save() of another process may replace meanwhile.
  * 'flags' is O_CREAT to make a lock file, else 0; 'how' is LOCK_EX or LOCK_SH.  Returns whether
- * the file is there.  If a lock file cannot be locked because this file system has no locks, a
- * new filter can be made all the same. */
+ * the file is there.  A file system that has no locks (FUSE, a network's) is no reason to refuse
+ * what one process does alone; what several do at once needs them, and the library refuses it. */
 static bool lock_file(struct target *target, const char *path, int flags, int how)
 {
     do {
@@ -124,8 +121,12 @@ static bool lock_file(struct target *target, const char *path, int flags, int ho
         if (target->lock < 0)
             return false;
         if (!try_lock(target->lock, how, target->settings->wait_ms)) {
-            if (!flags || errno == EWOULDBLOCK)
+            if (errno == EWOULDBLOCK || stop_signal())
                 fail_lock(target);
+            if (!flags && how == LOCK_EX)
+                complain("%s: its file system has no locks (%s): let no other process change "
+                         "it meanwhile",
+                         target->path, strerror(errno));
             return true;
         }
     } while (!same_file(target->lock, path));
@@ -162,6 +163,18 @@ bool place_has_journal(const struct target *target)
     free(journal);
     free(place);
     return has;
+}
+
+bool place_can_share(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    bool can = fd >= 0 && (flock(fd, LOCK_SH | LOCK_NB) == 0 || errno == EWOULDBLOCK);
+    void *map = can ? mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (map != MAP_FAILED)
+        munmap(map, 1);
+    if (fd >= 0)
+        close(fd);
+    return map != MAP_FAILED;
 }
 
 void place_share(struct target *target)

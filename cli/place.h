@@ -20,6 +20,10 @@ void place_lock(struct target *target);
  * is not empty. */
 bool place_has_journal(const struct target *target);
 
+/* Returns whether the file may be written, and its file system has what processes need that
+ * change a file at once: locks and shared maps. */
+bool place_can_share(const char *path);
+
 /* Waits until no process has reserved the file, and locks it beside others that change it in
  * place.  Does nothing if there is none. */
 void place_share(struct target *target);

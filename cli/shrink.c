@@ -28,7 +28,11 @@ static _Noreturn void fail_limit(const struct target *large, const struct target
     if (error == PERHAPS_ERR_STOPPED)
         fail_interrupted(small->outcome);
     const double printed = least * 1.006; /* three digits may be too low by half a percent */
-    if (error || least <= 0 || printed >= 1)
+    if (!error && (least <= 0 || printed >= 1))
+        fail("%s: cannot be made smaller: no part of its size divides it and leaves a rate "
+             "below 1: build it anew from the keys, with a smaller -n%s",
+             large->path, small->outcome);
+    if (error)
         fail("%s: nothing smaller keeps %s: its rate is %s now%s%s", large->path, limit.s,
              share(stats.fpr_now).s, stats.plan.fpr < 0.1 ? ": a higher -p may allow it" : "",
              small->outcome);

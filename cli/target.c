@@ -266,6 +266,11 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
         fail_journal(path);
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
         fail("%s: its kind cannot be changed in place: leave out --in-place", path);
+    if (error == PERHAPS_ERR_IO && (errno == ENOLCK || errno == ENODEV))
+        fail("%s: its file system has no %s, which %s", path,
+             errno == ENOLCK ? "locks" : "shared maps",
+             settings->in_place ? "--in-place needs: leave that out"
+                                : "a live file needs: keep it elsewhere");
     if (error == PERHAPS_ERR_IO && errno == ENOSPC)
         fail("%s: has holes, or blocks that a copy shares with it, and the disk has no room "
              "for them: make room, or use --rewrite",
@@ -377,7 +382,7 @@ bool target_takes_in_place(const char *path)
     const struct perhaps_open_options options = { .without_secret = true };
     struct perhaps_stats stats;
     perhaps_filter *filter;
-    if (access(path, W_OK) != 0 || perhaps_open(path, &options, &filter))
+    if (!place_can_share(path) || perhaps_open(path, &options, &filter))
         return false;
     perhaps_stats_of(filter, &stats);
     perhaps_free(filter);
@@ -451,13 +456,14 @@ static void make_live(struct target *target)
     if (!error)
         return;
     const bool empty = target->fresh && target->settings->verb->bit != BUILD;
+    const bool no_locks = error == PERHAPS_ERR_IO && reason == ENOLCK;
     if (empty && unlink(target->path) == 0)
         hashing_drop(&target->hashing);
     errno = reason;
     if (empty && error == PERHAPS_ERR_IO && errno == EEXIST)
         fail_journal(target->path);
     fail("%s: %s: %s", target->path, empty ? "was not made" : "was made, but is no live file",
-         why(error));
+         no_locks ? "its file system has no locks" : why(error));
 }
 
 /* Returns whether the new file is at the path although perhaps_save() failed: only syncing the

@@ -116,8 +116,8 @@ void target_create(struct target *target, struct size size);
  * the target is 'in_place'. */
 void target_load(struct target *target, const char *from);
 
-/* Returns whether the file at 'path' has a filter of a kind that can be changed in place, and
- * we may write to it. */
+/* Returns whether the file at 'path' has a filter of a kind that can be changed in place, in a
+ * place where this process may do that. */
 bool target_takes_in_place(const char *path);
 
 /* Maps the filter at 'path' to be changed in place.  Other processes may do the same meanwhile,

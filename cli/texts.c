@@ -48,7 +48,7 @@ struct texts {
 static bool is_mappable(int fd, const struct stat *st)
 {
     void *first = S_ISREG(st->st_mode) && st->st_size > 0
-                      ? mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0)
+                      ? mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0)
                       : MAP_FAILED;
     return first != MAP_FAILED && munmap(first, 1) == 0;
 }

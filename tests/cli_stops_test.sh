@@ -55,7 +55,7 @@ disturbed() {
     full) # a file system without fallocate() tells when it writes
         (
             ulimit -f $(($(stat -c %s F.journal) / 1024 + 64 + RANDOM % 700))
-            LD_PRELOAD="$PERHAPS_TEST_DISK:$LD_PRELOAD" PERHAPS_TEST_NO_FALLOCATE=1 \
+            LD_PRELOAD="$PERHAPS_TEST_DISK:$LD_PRELOAD" PERHAPS_TEST_LACKS=fallocate \
                 exec "$program" "$verb" F many
         ) 2>err
         status=$?

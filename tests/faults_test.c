@@ -98,7 +98,7 @@ static void fail_each_step(const char *name)
     expect_save_fails(&s, "open nameless", EACCES, 0);
     expect_save_fails(&s, "open nameless", EMFILE, 0);
     expect_save_fails(&s, "fsync", EIO, 0);
-    expect_save_fails(&s, "fchmod", EPERM, 0);
+    expect_save_fails(&s, "fchmod", EIO, 0);
     expect_save_fails(&s, "fchown", EIO, 0);
     expect_save_fails(&s, "linkat", ENOENT, 0);
     expect_save_fails(&s, "linkat", EEXIST, 0); /* every name that it tries is taken */
@@ -298,8 +298,6 @@ TEST(test_reserving_blocks)
     }
 }
 
-/* Where a system or a container has no getentropy(), the device is read.  Other errors, of which
- * there are none today, are told. */
 TEST(test_no_entropy)
 {
     for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {

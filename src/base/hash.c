@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "bytes.h"
-#include "system.h"
 #include "xxh3.h"
 
 /* hasher_run_all() copies one to the other: hosts are little-endian (bytes.h). */
@@ -288,12 +287,12 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
     if (!take_secret(hasher, hashing)) {
         if (hasher->id == PERHAPS_HASH_CUSTOM)
             return PERHAPS_ERR_SECRET;
-        if (draw_random(hasher->secret, sizeof hasher->secret))
+        if (getentropy(hasher->secret, sizeof hasher->secret))
             return PERHAPS_ERR_IO;
     }
     if (hasher->id != PERHAPS_HASH_XXH3 && hasher->id != PERHAPS_HASH_XXH3_64)
         hasher->seed = 0;
-    else if (!hasher->seed && draw_random(&hasher->seed, sizeof hasher->seed))
+    else if (!hasher->seed && getentropy(&hasher->seed, sizeof hasher->seed))
         return PERHAPS_ERR_IO;
     hasher->check = check_value(hasher);
     return 0;

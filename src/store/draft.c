@@ -30,7 +30,7 @@ static int draft_invent_name(struct draft *draft, const char *target)
     uint32_t random;
     const char *base = strrchr(target, '/');
     base = base ? base + 1 : target;
-    if (draw_random(&random, sizeof random))
+    if (getentropy(&random, sizeof random))
         return PERHAPS_ERR_IO;
     /* a name may have 255 bytes, so a long one is cut to leave room for the suffix */
     int n = snprintf(draft->name, sizeof draft->name, "%s/.%.200s.%08x", draft->folder, base,

@@ -89,12 +89,23 @@ static int failed_map(void)
     return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
 }
 
+/* Maps a file as mmap() does, shared.  Some file systems (FUSE) have no shared maps; to be read,
+ * a private one is as good. */
+static void *map_shared(void *at, size_t nbytes, int protection, int flags, int fd)
+{
+    void *map = mmap(at, nbytes, protection, MAP_SHARED | flags, fd, 0);
+    return map == MAP_FAILED && protection == PROT_READ &&
+                   (errno == ENODEV || is_lacking(errno))
+               ? mmap(at, nbytes, protection, MAP_PRIVATE | flags, fd, 0)
+               : map;
+}
+
 /* Maps the file.  The mapping belongs to the filter from the moment it is there, and so does
  * its release. */
 static int map_bodies(struct reading *r)
 {
     int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-    void *map = mmap(NULL, r->head.header.file_nbytes, protection, MAP_SHARED, fd_of(r), 0);
+    void *map = map_shared(NULL, r->head.header.file_nbytes, protection, 0, fd_of(r));
     return map == MAP_FAILED ? failed_map() : use_bodies(r, map, release_mapping);
 }
 
@@ -127,7 +138,7 @@ static int map_in_memory(struct reading *r)
     if (file == MAP_FAILED)
         return failed_map();
     if (mmap(file, nbytes, both, IN_MEMORY | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        mmap(file + behind, nbytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        map_shared(file + behind, nbytes, PROT_READ, MAP_FIXED, fd) == MAP_FAILED) {
         int error = failed_map();
         munmap(file, behind + nbytes);
         return error;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "../base/memory.h"
-#include "../base/system.h"
 #include "record.h"
 
 /* Reads the journal of a file with this mark, and does what it records. */
@@ -193,8 +193,13 @@ static int lock_journal(struct journal *j, bool create, mode_t mode)
         j->fd = open(j->beside, create ? flags | made : flags, mode);
         if (j->fd < 0)
             return create && errno == ELOOP ? is_taken() : PERHAPS_ERR_IO;
-        if (lock_file(j->fd, LOCK_EX | LOCK_NB))
-            return errno == EWOULDBLOCK ? journal_is_busy() : PERHAPS_ERR_IO;
+        if (lock_file(j->fd, LOCK_EX | LOCK_NB)) {
+            int reason = errno;
+            if (create && reason == ENOLCK) /* nobody can have one here */
+                unlink(j->beside);
+            errno = reason;
+            return reason == EWOULDBLOCK ? journal_is_busy() : PERHAPS_ERR_IO;
+        }
         if (fstat(j->fd, &here))
             return PERHAPS_ERR_IO;
         if (!stat(j->beside, &there) && here.st_ino == there.st_ino &&
@@ -232,7 +237,7 @@ static int draw(uint64_t *number)
 {
     *number = 0;
     while (!*number)
-        if (draw_random(number, sizeof *number))
+        if (getentropy(number, sizeof *number))
             return PERHAPS_ERR_IO;
     return 0;
 }
