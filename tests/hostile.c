@@ -154,7 +154,10 @@ void exercise(const perhaps_filter *filter, uint64_t seed)
     perhaps_filter *f;
     inspect(filter);
     perhaps_contains_many(filter, &keys, answer);
-    must(!perhaps_clone(filter, &f) && perhaps_equal(f, filter));
+    int error = perhaps_clone(filter, &f);
+    if (error == PERHAPS_ERR_DAMAGED) /* a mapped file, which may only be asked */
+        return;
+    must(!error && perhaps_equal(f, filter));
     add_some(f, &keys);
     perhaps_add_unless_present_many(f, &keys, answer, NULL);
     merge_some(f, filter);

@@ -213,9 +213,8 @@ static bool is_in(const struct model *m, size_t key)
 
 static void check(struct model *m, const perhaps_filter *f)
 {
-    struct perhaps_window_stats told = window_of(f);
-    expect(told.time == m->time && told.knows_time == m->knows_time);
-    expect(told.newest == m->began);
+    uint64_t began; /* perhaps_stats_of() takes longer than all the rest */
+    expect(f->kind->forgets->newest(f, &began) == m->knows_time && began == m->began);
     for (size_t key = 0; key < UNIVERSE; key++) {
         bool present = has_number(f, key);
         expect(present || !is_in(m, key));
@@ -362,7 +361,7 @@ static void run_model(unsigned number, bool live, struct rng rng)
 TEST(test_model)
 {
     struct rng rng = rng_for(__func__);
-    const unsigned seeds = every_case() ? 20000 : many(300);
+    const unsigned seeds = every_case() ? 20000 : many(120);
     for (unsigned i = 0; i < seeds; i++) {
         const unsigned number = generations[i % CHOICES];
         scene("run %u, %u generations", i, number);
