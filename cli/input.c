@@ -57,7 +57,7 @@ static bool is_standard_input(const char *path)
 }
 
 /* Returns how messages name the path. */
-static const char *name_of(const char *path)
+const char *input_name(const char *path)
 {
     return is_standard_input(path) ? "standard input" : path;
 }
@@ -76,9 +76,9 @@ uint64_t input_check(const struct settings *settings)
         bool is_file = !is_standard_input(path);
         struct stat st;
         if (stat_input(path, &st) != 0 || (is_file && access(path, R_OK) != 0))
-            fail("%s: %s", name_of(path), strerror(errno));
+            fail("%s: %s", input_name(path), strerror(errno));
         if (S_ISDIR(st.st_mode))
-            fail("%s: %s", name_of(path), strerror(EISDIR));
+            fail("%s: %s", input_name(path), strerror(EISDIR));
         bool may_tell = is_file && S_ISREG(st.st_mode) && !settings->raw;
         const char *refusal = may_tell ? reader_refusal(path) : NULL;
         if (refusal)
@@ -281,7 +281,7 @@ static void settle_skipped(const struct input *input, const char *outcome)
 {
     const struct settings *s = input->settings;
     const struct place *first = &input->first_skipped;
-    const char *name = name_of(s->inputs[first->source]);
+    const char *name = input_name(s->inputs[first->source]);
     uint64_t nskipped = input->nskipped;
     if (!nskipped || s->skip_short || input->counts)
         return;
@@ -336,7 +336,7 @@ static bool says_more(const struct block *block)
 
 void input_settle(const struct input *input, const struct block *last, const char *outcome)
 {
-    const char *name = name_of(input->settings->inputs[last->source]);
+    const char *name = input_name(input->settings->inputs[last->source]);
     if (last->error == PERHAPS_ERR_ARGUMENT && input->integers.high) {
         char place[1024];
         snprintf(place, sizeof place, "%s:%ju", name, (uintmax_t)block_line(last, last->ndone));
@@ -555,6 +555,6 @@ struct size input_size(const struct settings *settings)
     if (!request_may_grow(settings))
         fail("%s: cannot be read twice, to count its keys first, and --kind %s does not grow: "
              "say how many there are, such as -n 10M",
-             name_of(pipe), settings->kind);
+             input_name(pipe), settings->kind);
     return (struct size){ CAPACITY_TO_BEGIN_WITH, true };
 }

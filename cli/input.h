@@ -80,6 +80,9 @@ const struct block *input_run(struct input *input, const struct stage *stages, s
  * reports the lines that were skipped. */
 void input_settle(const struct input *input, const struct block *last, const char *outcome);
 
+/* Returns the name of an input, for messages. */
+const char *input_name(const char *path);
+
 /* Return how many keys have gone through all stages, and how many lines were skipped. */
 uint64_t input_nkeys(const struct input *input);
 uint64_t input_nskipped(const struct input *input);
