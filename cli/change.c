@@ -19,6 +19,7 @@
 #include "static.h"
 #include "streamed.h"
 #include "target.h"
+#include "window.h"
 
 /* What the verb does, for its stages and its report.  Lives on the stack of the verb. */
 struct change {
@@ -340,6 +341,8 @@ static struct target *open_existing(const struct settings *settings)
 void verb_add(const struct settings *settings)
 {
     struct target *target = open_existing(settings);
+    if (!target->remote)
+        window_warn(settings, target->filter, target->path);
     struct change adding = { .doing = "adding",
                              .done = "added to",
                              .block = target->remote ? add_to_servers : add_block,

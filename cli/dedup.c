@@ -69,6 +69,7 @@ static bool add_block(void *context, struct block *block)
     size_t at = 0, done;
     if (block->error)
         return false;
+    window_enter(&dedup->window, block);
     for (int error = 0; at < block->count && !error; at += done) {
         size_t count = window_advance(&dedup->window, filter, block, at);
         struct perhaps_keys keys = block_keys(block, at, count);
@@ -394,14 +395,15 @@ static void report(const struct dedup *dedup)
         return;
     struct facts found = find_facts(dedup);
     double bits = found.keys ? 8.0 * (double)found.memory_nbytes / (double)found.keys : 0;
-    json_t *facts = json_pack(
-        "{s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I}", "state",
-        s->state ? json_path(dedup->target->path) : NULL, "lines", (json_int_t)nlines, "new",
-        (json_int_t)nnew, "repeated", (json_int_t)nrepeated, "skipped",
-        (json_int_t)input_nskipped(dedup->input), "keys_in_filter", (json_int_t)found.keys,
-        "body_bytes", (json_int_t)found.memory_nbytes, "bits_per_key", bits, "fpr_asked",
-        found.fpr, "fpr_now", found.fpr_now, "expected_lost", found.expected_losses, "doubtful",
-        (json_int_t)found.doubtful);
+    json_t *facts =
+        json_pack("{s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I}", "state",
+                  s->state ? json_path(dedup->target->path) : NULL, "lines", (json_int_t)nlines,
+                  "new", (json_int_t)nnew, "repeated", (json_int_t)nrepeated, "skipped",
+                  (json_int_t)input_nskipped(dedup->input), "times_ahead",
+                  (json_int_t)dedup->window.nahead, "keys_in_filter", (json_int_t)found.keys,
+                  "body_bytes", (json_int_t)found.memory_nbytes, "bits_per_key", bits,
+                  "fpr_asked", found.fpr, "fpr_now", found.fpr_now, "expected_lost",
+                  found.expected_losses, "doubtful", (json_int_t)found.doubtful);
     summarize(s, facts,
               "%s, %s new, %s repeated; %s new lines may have been taken "
               "for old; %s%s%s%s, %s%s%s",

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "messages.h"
 #include "numbers.h"
 #include "target.h"
+#include "window.h"
 
 /* ---- Facts of a filter ----------------------------------------------------------------- */
 
@@ -129,6 +129,7 @@ static json_t *parts_of(const perhaps_filter *filter)
 /* Returns what its owner should know about this filter, and may do about it; or NULL. */
 static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats *stats)
 {
+    char ahead[WINDOW_TEXT_MAX];
     const struct perhaps_plan *plan = &stats->plan;
     json_t *notes = json_array();
     if (is_full(plan, estimate_keys(filter, stats)))
@@ -146,6 +147,8 @@ static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats
         json_array_append_new(
             notes, json_string("layers cannot be put together without the keys: for a faster "
                                "and smaller filter, build a new one from those"));
+    if (window_is_ahead(stats, ahead))
+        json_array_append_new(notes, json_string(ahead));
     if (json_array_size(notes))
         return notes;
     json_decref(notes);
@@ -165,13 +168,18 @@ static json_t *origin_of(const perhaps_filter *filter)
 /* Returns a time as "2026-11-21T19:38:06Z"; null if it is not known. */
 static json_t *moment_of(uint64_t seconds)
 {
-    char text[32];
-    struct tm utc;
-    time_t moment = (time_t)seconds;
-    if (!seconds || !gmtime_r(&moment, &utc) ||
-        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
+    if (!seconds || seconds > SECONDS_MOST)
         return json_null();
-    return json_string(text);
+    return json_string(moment(seconds * 1000).s);
+}
+
+/* Returns when the newest generation of a window began.  Of a filter without a time, null; for
+ * people NULL. */
+static json_t *newest_of(const struct settings *settings, const struct perhaps_stats *stats)
+{
+    if (stats->window.knows_time)
+        return json_string(moment(stats->window.newest).s);
+    return settings->json ? json_null() : NULL;
 }
 
 /* Prints what is told of every filter, and then 'rest', which is for this place. */
@@ -272,7 +280,7 @@ static void print_info_of_file(const struct target *target, const struct perhaps
     print_info(
         target, stats, NULL, keys_of(settings, filter, stats), estimate_keys(filter, stats),
         json_pack(
-            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*, "
+            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o*, s:o, s:o*, s:o*, "
             "s:o*}",
             "file_bytes", (json_int_t)file.st_size, "journal", journal_of(settings, filter),
             "hash", stats->hash, "segments", segments_of(settings, stats), "stale",
@@ -280,7 +288,8 @@ static void print_info_of_file(const struct target *target, const struct perhaps
             optional(settings, stats->counting.saturated), "failed_adds",
             (json_int_t)stats->failed_adds, "unmatched_removals",
             (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
-            pages_of(settings, filter, stats), "instructions", stats->cpu, "geometry",
+            pages_of(settings, filter, stats), "instructions", stats->cpu, "newest_time",
+            newest_of(settings, stats), "geometry",
             fact_geometry(settings, &stats->plan), "keys_made_of", origin_of(filter), "notes",
             notes_of(filter, stats), "parts", parts_of(filter)));
 }

@@ -199,6 +199,17 @@ struct text period(uint64_t ms)
     return text_of("%ju%s", (uintmax_t)(ms / unit->ms), unit->name);
 }
 
+struct text moment(uint64_t ms)
+{
+    char text[32];
+    struct tm utc;
+    time_t seconds = (time_t)(ms / 1000);
+    if (ms / 1000 > SECONDS_MOST || !gmtime_r(&seconds, &utc) ||
+        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        return text_of("%ju ms after 1970", (uintmax_t)ms);
+    return text_of("%s", text);
+}
+
 struct text speed(uint64_t n, double seconds, const char *unit)
 {
     return n >= 1000 ? text_of(", %s", scaled((double)n / seconds, unit).s)
@@ -334,13 +345,12 @@ static bool take_iso(struct cursor *c, int64_t *ms)
  * time at all. */
 static bool take_seconds(struct cursor *c, int64_t *ms)
 {
-    const int64_t most_s = INT64_C(253402300799);
     int64_t seconds = 0;
     bool some = is_digit(c);
-    while (is_digit(c) && seconds <= most_s)
+    while (is_digit(c) && seconds <= SECONDS_MOST)
         seconds = seconds * 10 + (*c->at++ - '0');
     *ms = seconds * 1000;
-    return some && seconds <= most_s && take_fraction(c, ms);
+    return some && seconds <= SECONDS_MOST && take_fraction(c, ms);
 }
 
 /* A date has a '-' behind its year. */
@@ -360,5 +370,7 @@ uint64_t moment_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec < 0)
+        return 0;
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }

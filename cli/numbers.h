@@ -33,6 +33,7 @@ struct text counted(uint64_t n, const char *noun); /* 1 key, 15,000 keys */
 struct text scaled(double x, const char *unit);    /* 18.6 MB, 24.6 M keys/s, 512 B */
 struct text duration(double seconds);              /* 0.61 s, 7 s, 2 min 05 s, 3 h 20 min */
 struct text period(uint64_t ms);                   /* 250ms, 90s, 24h, 7d: as read_duration() */
+struct text moment(uint64_t ms);                   /* 2026-11-21T19:38:06Z */
 struct text expectation(double x);                 /* about 0.3, fewer than 0.01 */
 struct text share(double x);                       /* 1.3 %, 2.1e-06 */
 
@@ -50,7 +51,10 @@ struct text speed(uint64_t n, double seconds, const char *unit);
  * anything else. */
 bool read_moment(const char *text, size_t nbytes, uint64_t *ms);
 
-/* Returns the time of the clock, in milliseconds since 1970. */
+/* The last second of the year 9999, since 1970. */
+#define SECONDS_MOST INT64_C(253402300799)
+
+/* Returns the time of the clock, in milliseconds since 1970; 0 if it shows one before. */
 uint64_t moment_now(void);
 
 #endif

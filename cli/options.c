@@ -192,6 +192,10 @@ static const struct option_row rows[] = {
     { 0, DEDUP | FILES, "time-field", "N", &type_field, SLOT(time_field),
       "the time is the N-th field of the line, not the clock's: 1795290000.5, or "
       "2026-11-21T19:38:06[.123][Z|+hh:mm]" },
+    { 0, DEDUP | FILES, "set-back", "TIME", &type_moment, SLOT(set_back_ms),
+      "bring back the time of a --state that is ahead, since a clock was wrong, to TIME: "
+      "'now', "
+      "or as in --time-field" },
     { 0, SIZED, "fast", NULL, &type_flag, SLOT(fast), "prefer speed to a small size" },
     { 0, SIZED, "compact", NULL, &type_flag, SLOT(compact), "prefer a small size to speed" },
     { 0, BUILD | PLAN | CREATE, "together", NULL, &type_flag, SLOT(together),
@@ -328,6 +332,7 @@ static void check_together(const struct settings *s)
           "out --time-field" },
         { s->time_field && !has_window && !s->state,
           "--time-field: is only for a window: give --window too, such as --window 24h" },
+        { s->set_back_ms && !s->state, "--set-back: the time of which state? give --state F" },
         { exactly && (s->state || has_window || s->generations || s->time_field),
           "--exact, --unique, --count-each, --against: keep no filter, and forget nothing: "
           "leave out --state, --window and what belongs to it" },

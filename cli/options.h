@@ -119,6 +119,7 @@ struct settings {
     uint64_t generations;
     struct perhaps_bitmap_options integers; /* high 0: keys are not integers of a range */
     uint64_t time_field;                    /* the first field is 1 */
+    uint64_t set_back_ms;                   /* since 1970; 0: not asked for */
     const char *hash;
     const char *key_file;
     uint64_t seed;

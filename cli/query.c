@@ -14,6 +14,7 @@
 #include "spelling.h"
 #include "stop.h"
 #include "target.h"
+#include "window.h"
 
 /* One run.  The stages read it; only print_block(), which is in order, counts and writes. */
 struct query {
@@ -318,6 +319,8 @@ static void run_query(struct query *query)
         struct target *target = target_open(s, s->filters.word[query->ntargets]);
         if (query->ask == count_block)
             check_counts(target);
+        if (!target->remote)
+            window_warn(s, target->filter, target->path);
         query->target[query->ntargets] = target;
     }
     query->values = s->label && query->ntargets == 1 && has_values(query->target[0]);

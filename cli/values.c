@@ -78,6 +78,16 @@ static const char *read_window(const struct value_type *type, const char *value,
     return NULL;
 }
 
+/* Reads a moment, in milliseconds since 1970.  0 stands for none. */
+static const char *read_time(const struct value_type *type, const char *value, void *slot)
+{
+    uint64_t ms = moment_now();
+    if ((strcmp(value, "now") != 0 && !read_moment(value, strlen(value), &ms)) || !ms)
+        return type->problem;
+    *(uint64_t *)slot = ms;
+    return NULL;
+}
+
 /* Reads a number of lines, or a time. */
 static const char *read_durability(const struct value_type *type, const char *value, void *slot)
 {
@@ -216,6 +226,8 @@ const struct value_type type_window = {
     "number of keys, such as 10M-keys",
     1, PERHAPS_CAPACITY_MAX, VALUES_NONE
 };
+const struct value_type type_moment = { read_time, "not a time: give 'now', " MOMENT_EXPECTED,
+                                        0, 0, VALUES_NONE };
 const struct value_type type_range = { read_range,
                                        "not a range: give its first and its last integer, "
                                        "such as 13000000000-19999999999; at most "

@@ -3,8 +3,15 @@
  * The filter must be told the time only when it begins a new generation, once in a period, and
  * can take all keys in between in one call.  Only the filter knows when that is.  So all times
  * are rounded down to steps of a grain that divides the period.  Each period of the filter then
- * begins with a step, and rounding moves no time from one period to another. */
+ * begins with a step, and rounding moves no time from one period to another.
+ *
+ * A window goes by the latest time that it was told.  So a time that is far ahead of the clock
+ * is not told to it, and its line counts as of the latest one before; and a window whose time is
+ * ahead all the same, since a clock was wrong, is told of, and brought back by --set-back.  No
+ * line is left out for its time: the clock may be the one that is wrong. */
 #include "window.h"
+
+#include <stdio.h>
 
 #include "input.h"
 #include "messages.h"
@@ -61,8 +68,100 @@ static _Noreturn void fail_other(const struct perhaps_plan *plan, const char *pa
          path, window.s, (uintmax_t)generations);
 }
 
-void window_open(struct window *window, const struct settings *settings,
-                 const perhaps_filter *filter, const char *path)
+/* ---- A time that is ahead -------------------------------------------------------------- */
+
+/* Returns whether the newest time of a window is ahead of the clock by more than a period: by
+ * so much more than it promises it then remembers its lines. */
+static bool is_ahead(const struct perhaps_stats *stats, uint64_t clock_ms)
+{
+    uint64_t period_ms;
+    return stats->window.knows_time && planned_field(&stats->plan, "period_time", &period_ms) &&
+           stats->window.newest > clock_ms && stats->window.newest - clock_ms > period_ms;
+}
+
+bool window_is_ahead(const struct perhaps_stats *stats, char text[WINDOW_TEXT_MAX])
+{
+    const uint64_t clock_ms = moment_now();
+    if (!is_ahead(stats, clock_ms))
+        return false;
+    snprintf(text, WINDOW_TEXT_MAX,
+             "its newest time is %s, and the clock shows %s: it forgets nothing until then; if "
+             "the clock is right, bring it back by 'perhaps dedup --state' with --set-back now",
+             moment(stats->window.newest).s, moment(clock_ms).s);
+    return true;
+}
+
+bool window_warn(const struct settings *settings, const perhaps_filter *filter,
+                 const char *path)
+{
+    struct perhaps_stats stats;
+    char text[WINDOW_TEXT_MAX];
+    if (!(perhaps_kind_of(filter)->abilities & PERHAPS_CAN_FORGET))
+        return false;
+    perhaps_stats_of(filter, &stats);
+    if (!window_is_ahead(&stats, text))
+        return false;
+    if (!settings->json)
+        complain("%s: %s", path, text);
+    return true;
+}
+
+/* Brings back the time of a state, and tells what that did. */
+static void set_back(const struct window *window, perhaps_filter *filter, const char *path)
+{
+    const struct settings *s = window->settings;
+    const uint64_t asked = s->set_back_ms - s->set_back_ms % window->grain_ms;
+    const struct text before = moment(window->now_ms), after = moment(asked);
+    const bool ahead = window->now_ms > asked;
+    int error = perhaps_set_back(filter, asked);
+    if (error)
+        fail("%s: --set-back: %s", path, why(error));
+    if (!s->quiet && !s->json && ahead)
+        complain("%s: its newest time is brought back from %s to %s", path, before.s, after.s);
+    else if (!s->quiet && !s->json)
+        complain("%s: --set-back: ignored: its newest time is not after %s", path, after.s);
+}
+
+/* Returns the number of a record in its file.  block_line() knows it only behind all stages. */
+static uint64_t line_of(const struct window *window, const struct block *block, size_t at)
+{
+    return window->line + block_line(block, at) - block->line;
+}
+
+/* Says once that the time went back, and what follows from that. */
+static void note_late(struct window *window, const struct block *block, size_t at, uint64_t ms)
+{
+    const struct settings *s = window->settings;
+    const bool reads = window_reads(window);
+    if (window->warned || window->now_ms - ms <= (reads ? window->time_ms : window->period_ms))
+        return;
+    window->warned = true;
+    if (s->json)
+        return;
+    if (reads)
+        complain("%s:%ju: its time is more than the window before the latest: it counts as of "
+                 "the latest, and nothing is forgotten until later ones come",
+                 input_name(s->inputs[block->source]), (uintmax_t)line_of(window, block, at));
+    else
+        complain("the clock went back, from %s to %s: nothing is forgotten until it is there "
+                 "again",
+                 moment(window->now_ms).s, moment(ms).s);
+}
+
+/* Counts a line whose time is refused, and says so once. */
+static void note_ahead(struct window *window, const struct block *block, size_t at)
+{
+    const struct settings *s = window->settings;
+    if (!window->nahead++ && !s->json)
+        complain("%s:%ju: its time is further ahead of the clock than the window is long: it "
+                 "counts as of the latest time before it, as do others like it",
+                 input_name(s->inputs[block->source]), (uintmax_t)line_of(window, block, at));
+}
+
+/* ---- The filter ------------------------------------------------------------------------ */
+
+void window_open(struct window *window, const struct settings *settings, perhaps_filter *filter,
+                 const char *path)
 {
     struct perhaps_stats stats;
     uint64_t period_ms;
@@ -71,7 +170,10 @@ void window_open(struct window *window, const struct settings *settings,
     planned_field(&stats.plan, "period_time", &period_ms);
     *window = (struct window){ .settings = settings,
                                .by_time = forgets && period_ms,
-                               .grain_ms = choose_grain(period_ms) };
+                               .grain_ms = choose_grain(period_ms),
+                               .period_ms = period_ms,
+                               .time_ms = stats.window.time,
+                               .now_ms = stats.window.newest };
     if (request_window(settings) && !forgets)
         fail("--window: %s remembers all for ever: give another --state", path);
     if (path && request_window(settings) && !is_as_asked(settings, &stats.plan))
@@ -80,6 +182,18 @@ void window_open(struct window *window, const struct settings *settings,
         fail("--time-field: %s does not forget by time: leave it out, or give another --state "
              "with --window",
              path);
+    if (settings->set_back_ms && !window->by_time)
+        fail("--set-back: %s does not forget by time: leave it out",
+             path ? path : settings->state);
+    if (settings->set_back_ms && !path)
+        complain("%s: --set-back: ignored: it was not there before", settings->state);
+    if (settings->set_back_ms && path) {
+        set_back(window, filter, path);
+        perhaps_stats_of(filter, &stats);
+        window->now_ms = stats.window.newest;
+    }
+    if (path)
+        window->warned = window_warn(settings, filter, path);
 }
 
 bool window_reads(const struct window *window)
@@ -127,31 +241,46 @@ bool window_read_times(void *context, struct block *block)
     return block_met(block, PERHAPS_ERR_MEMORY);
 }
 
-/* Tells the filter a time, unless it is earlier than the latest one, which would change
- * nothing. */
-static void tell(struct window *window, perhaps_filter *filter, uint64_t ms)
+void window_enter(struct window *window, const struct block *block)
 {
+    if (block->source != window->source)
+        window->nlines = 0;
+    window->source = block->source;
+    window->line = window->nlines + 1;
+    window->nlines += block->count + block->nskipped;
+}
+
+/* Tells the filter the time of a record, unless it is earlier than the latest one, which would
+ * change nothing. */
+static void tell(struct window *window, perhaps_filter *filter, const struct block *block,
+                 size_t at, uint64_t ms)
+{
+    if (ms < window->now_ms)
+        note_late(window, block, at, ms);
     if (ms <= window->now_ms)
         return;
-    window->now_ms = ms;
-    (void)perhaps_advance(filter, ms); /* cannot fail: it is a window by time, and writable */
+    /* It can fail only where the next add fails, too: it is a window by time, and writable. */
+    if (perhaps_advance_unless_ahead(filter, ms, moment_now()) == PERHAPS_ERR_AHEAD)
+        note_ahead(window, block, at);
+    else
+        window->now_ms = ms;
 }
 
 /* Records with times up to the latest one belong to it, so they can be added in the same
- * call. */
+ * call; and so does the first one, if its time is refused. */
 size_t window_advance(struct window *window, perhaps_filter *filter, const struct block *block,
                       size_t at)
 {
-    size_t i = at;
+    size_t i = at + 1;
     if (!window->by_time)
         return block->count - at;
     if (!window_reads(window)) {
         uint64_t ms = moment_now();
-        tell(window, filter, ms - ms % window->grain_ms);
+        tell(window, filter, block, at, ms - ms % window->grain_ms);
         return block->count - at;
     }
-    tell(window, filter, block->number[at]);
-    while (i < block->count && block->number[i] <= window->now_ms)
-        i++;
+    tell(window, filter, block, at, block->number[at]);
+    for (; i < block->count && block->number[i] <= window->now_ms; i++)
+        note_late(window, block, i, block->number[i]);
     return i - at;
 }

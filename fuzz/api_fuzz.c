@@ -225,7 +225,7 @@ static operation *const operations[] = {
     op_crowd,   op_leave,  op_ask,     op_ask_many, op_remove,   op_remove_many, op_remove_many,
     op_clear,   op_clone,  op_swap,    op_relocate, op_stats,    op_merge,       op_intersect,
     op_compare, op_rotate, op_advance, op_load,     op_map,      op_range,       op_damage,
-    op_stream,  op_shrink, op_build,   op_fail,
+    op_stream,  op_shrink, op_build,   op_fail,     op_set_back,
 };
 
 /* Makes a call, in which an allocation may fail, and checks that no memory is lost. */

@@ -46,7 +46,7 @@ operation op_add, op_add_many, op_crowd, op_leave, op_ask, op_ask_many, op_remov
 
 /* api_whole.c: filters as a whole, two of them, windows. */
 operation op_clear, op_clone, op_swap, op_relocate, op_stats, op_merge, op_intersect,
-    op_compare, op_rotate, op_advance;
+    op_compare, op_rotate, op_advance, op_set_back;
 
 /* api_bytes.c: filters as bytes, smaller filters, builders. */
 operation op_load, op_map, op_range, op_damage, op_stream, op_shrink, op_build;

@@ -221,6 +221,23 @@ static void note_time(struct subject *s, uint64_t now, uint64_t period)
     subject_rotated(s, periods < most ? periods : most);
 }
 
+/* Brings the time back, or finds that a time is too far ahead of a clock. */
+void op_set_back(struct play *p)
+{
+    enum { GENERATIONS, PERIOD_TIME = 3 }; /* the numbers of the fields */
+    struct subject *s = &p->side[0];
+    uint64_t now = take_time(p), period = s->f->geometry.field[PERIOD_TIME];
+    bool by_time = s->f->kind->forgets && period;
+    must(perhaps_set_back(s->f, now) == (by_time ? 0 : PERHAPS_ERR_UNSUPPORTED));
+    if (by_time && s->knows_time && now < s->began)
+        s->began = now;
+    uint64_t whole = by_time ? period * (s->f->geometry.field[GENERATIONS] - 1) : 0;
+    if (by_time && whole < UINT64_MAX - s->began)
+        must(perhaps_advance_unless_ahead(s->f, s->began + whole + 1, s->began) ==
+             PERHAPS_ERR_AHEAD);
+    subject_check(s, false);
+}
+
 void op_advance(struct play *p)
 {
     enum { PERIOD_TIME = 3 }; /* the number of the field */

@@ -196,7 +196,7 @@ static const struct {
     { "PERHAPS.CREATE",
       DOC(OURS, 11, adds, create, CONSTANT, "Makes a filter again that a master has made") },
     { "PERHAPS.ADVANCE",
-      DOC(OURS, 3, changes, advance, CONSTANT, "Moves a window on to a time of the master") },
+      DOC(OURS, 3, changes, advance, CONSTANT, "Moves a window on, or back, to a time in milliseconds since 1970") },
     { "PERHAPS.TEST", DOC(OURS, 6, NULL, hashes, PER_HASH,
                           "Tells of many keys whether they are in a filter of partitions") },
     { "PERHAPS.SET",

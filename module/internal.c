@@ -138,6 +138,23 @@ uint64_t window_present(const struct opened *o)
     return is_window(o) ? (uint64_t)server.Milliseconds() : 0;
 }
 
+/* Logs once that a clock was ahead when something was added: the window forgets nothing until
+ * it is there again. */
+static void tell_ahead(RedisModuleCtx *ctx, const struct opened *o, uint64_t now_ms)
+{
+    struct own *own = o->filter;
+    size_t nbytes;
+    if (own->told || !own_is_ahead(own, now_ms))
+        return;
+    own->told = true;
+    server.Log(ctx, "warning",
+               "perhaps: the newest time of the window '%s' is %llu ms, and the clock shows "
+               "%llu: it forgets nothing until then; if the clock is right, bring it back by "
+               "PERHAPS.ADVANCE with the key and that time",
+               server.StringPtrLen(o->name, &nbytes), (unsigned long long)own->began_ms,
+               (unsigned long long)now_ms);
+}
+
 bool window_to_present(RedisModuleCtx *ctx, const struct opened *o)
 {
     if (!is_window(o))
@@ -145,9 +162,19 @@ bool window_to_present(RedisModuleCtx *ctx, const struct opened *o)
     if (server.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING))
         return true;
     uint64_t now_ms = (uint64_t)server.Milliseconds();
+    tell_ahead(ctx, o, now_ms);
     if (own_advance(o->filter, now_ms))
         server.Replicate(ctx, "PERHAPS.ADVANCE", "sl", o->name, (long long)now_ms);
     return true;
+}
+
+/* Returns whether somebody, and not the master or the AOF, names a time that the window would
+ * take years to forget. */
+static bool is_far_ahead(RedisModuleCtx *ctx, const struct opened *o, uint64_t to_ms)
+{
+    const uint64_t now_ms = (uint64_t)server.Milliseconds();
+    return !(server.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING)) && to_ms > now_ms &&
+           to_ms - now_ms > own_window_ms(o->filter);
 }
 
 int perhaps_advance_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -157,13 +184,20 @@ int perhaps_advance_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return server.WrongArity(ctx);
     if (!word_number(argv[2], 1, INT64_MAX, &now_ms))
         return server.ReplyWithError(ctx, "ERR invalid time: it is milliseconds since 1970");
+    const uint64_t to_ms = (uint64_t)now_ms;
     struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
     if (!key_refused(ctx, &o, NOT_FOUND)) {
-        if (is_window(&o) && own_advance(o.filter, (uint64_t)now_ms)) {
+        const bool ahead = is_window(&o) && is_far_ahead(ctx, &o, to_ms);
+        if (is_window(&o) && !ahead &&
+            (own_advance(o.filter, to_ms) || own_set_back(o.filter, to_ms))) {
             server.ReplicateVerbatim(ctx);
             key_changed(ctx, &o, "perhaps.advance");
         }
-        server.ReplyWithSimpleString(ctx, "OK");
+        if (ahead)
+            server.ReplyWithError(ctx, "ERR the time is further ahead of the server's clock "
+                                       "than the window is long");
+        else
+            server.ReplyWithSimpleString(ctx, "OK");
     }
     key_close(&o);
     return SERVER_OK;

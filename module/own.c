@@ -255,6 +255,24 @@ bool own_advance(void *filter, uint64_t now_ms)
     return true;
 }
 
+bool own_is_ahead(const void *filter, uint64_t now_ms)
+{
+    const struct own *own = filter;
+    return own->began_ms > now_ms && own->began_ms - now_ms > own->wish.window_ms;
+}
+
+bool own_set_back(void *filter, uint64_t now_ms)
+{
+    struct own *own = filter;
+    if (!own->wish.window_ms || own->began_ms <= now_ms)
+        return false;
+    perhaps_set_back(own->filter, now_ms);
+    own->began_ms = now_ms;
+    own->told = false;
+    own->changes++;
+    return true;
+}
+
 /* When only the newest generation is left, the window answers what that one answers. */
 int own_add_to_window(void *filter, const struct perhaps_key *items, size_t n,
                       bool *was_present, bool *is_change, size_t *done)

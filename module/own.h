@@ -32,6 +32,14 @@ uint64_t own_window_ms(const void *filter);
 /* Moves a window on to the time 'now_ms'.  Returns whether that changed anything. */
 bool own_advance(void *filter, uint64_t now_ms);
 
+/* Returns whether the newest generation of a window began so much later than 'now_ms' that a
+ * clock must have been wrong: by more than the window. */
+bool own_is_ahead(const void *filter, uint64_t now_ms);
+
+/* Brings the time of a window back to 'now_ms', if it is later, as perhaps_set_back().  Returns
+ * whether that changed anything. */
+bool own_set_back(void *filter, uint64_t now_ms);
+
 /* Adds items to a window.  All of them are remembered from now on, also those that were there:
  * is_change[i] tells whether that changed anything.  Otherwise as add() of struct form. */
 int own_add_to_window(void *filter, const struct perhaps_key *items, size_t n,
@@ -62,6 +70,7 @@ struct own {
     struct wish wish;
     uint64_t items, deleted;
     uint64_t period_ms, began_ms; /* window: its newest generation, as the filter has it */
+    bool told;                    /* it was logged that its time is ahead of the clock */
     uint64_t changes;             /* tells a dump that the filter is not what it was */
 };
 

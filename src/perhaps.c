@@ -53,6 +53,8 @@ const char *perhaps_strerror(int error)
     case PERHAPS_ERR_JOURNAL:
         return "a live file, without its journal: keep F and F.journal together, or copy it "
                "with 'perhaps backup'";
+    case PERHAPS_ERR_AHEAD:
+        return "the time is further ahead of the clock than the window is long: look at both";
     case PERHAPS_ERR_ADDRESS:
         return "not the address of a filter on servers: redis://host:port/name";
     case PERHAPS_ERR_UNREACHABLE:

@@ -273,6 +273,132 @@ test_window_time() {
     check "window of time: with a secret" same "first window" out
 }
 
+# at_clock SECONDS COMMAND...: runs it under a clock that is so far ahead.
+at_clock() {
+    echo "$1" >clock
+    shift
+    PERHAPS_TEST_CLOCK=$PWD/clock "$@"
+}
+
+# A time that is far ahead is not told to the window: its line counts as of the latest one before.
+test_window_far_ahead() {
+    local now j
+    now=$(date +%s)
+    { at $((now - 5000)) a; at 9999999999 x y; at $((now - 2000)) a x; at $((now + 99)) b; at $((now + 9999)) b; } >in
+    for j in 1 8; do
+        rm -f s
+        timed -q -j $j --window 1000s --state s in
+        check "far ahead: the window goes on" same out <(sed 7d in)
+        check "far ahead: is told once" [ "$(wc -l <err)" = 1 ]
+        check "far ahead: where" says "perhaps: in:2: its time is further ahead of the clock than the window is long"
+        shows "^newest time +20.*Z$" info --all s
+        check "far ahead: is not remembered" not tells "^newest time +2286"
+        check "far ahead: no warning" not tells "forgets nothing"
+    done
+    tells_json 'times_ahead' 3 dedup --json --field 2 --time-field 1 --window 1000s in
+    at 9999999999 x y x >in
+    timed -q --window 1000s --state none in
+    check "far ahead: nothing else came" same out <(head -n 2 in)
+    # times of long ago, and simulated ones
+    for now in 0 1000000000; do
+        at $now a b a >in
+        at $((now + 500)) a >>in
+        at $((now + 5000)) a >>in
+        timed -q --window 1000s in
+        check "long ago, $now" same out <(sed '3,4d' in)
+        check "long ago, $now: nothing to say" is_silent
+    done
+    # far behind the latest: nothing is lost or forgotten, and it is told
+    { at 90000 a b; at 100 a c; at 90001 a c; } >in
+    timed -q --window 1000s in
+    check "far behind" prints $'90000\ta\n90000\tb\n100\tc\n'
+    check "far behind: is told" says "in:3: its time is more than the window before the latest"
+}
+
+# A clock that was wrong for one run: the state is told of, by each verb, until it is brought back.
+test_window_clock_ahead() {
+    local path=s years=$((72 * 365 * 86400)) option
+    for option in "--state s" "--state live --durable 100"; do
+        read -r _ path _ <<<"$option"
+        check "a day" at_clock -86400 run dedup -q --window 1h $option keys
+        check "new" lines out 10
+        check "ahead" at_clock $years run dedup -q $option keys
+        check "ahead: all was forgotten" lines out 10
+        check "nothing to warn of" is_silent
+        for verb in "dedup -q $option" "query -q $path" "add -q $path"; do
+            run $verb keys
+            check "$verb: warns" says "perhaps: $path: its newest time is 20" ", and the clock shows 20" \
+                "it forgets nothing until then; if the clock is right, bring it back"
+        done
+        writes '' dedup -q $option keys
+        shows "^notes +its newest time is 20.* and the clock shows 20" info $path
+        run dedup --json $option keys
+        check "dedup --json: one object and no more" lines err 1
+        at_clock $((2 * 86400)) run dedup -q $option keys
+        check "two days later: still frozen" lines out 0
+
+        works dedup $option --set-back now /dev/null
+        check "brought back" says "$path: its newest time is brought back from 20" " to 20"
+        run info $path
+        check "brought back: no note" not tells "^notes "
+        writes '' dedup -q $option keys
+        check "brought back: silent" is_silent
+        at_clock 3500 run dedup -q $option keys
+        check "is remembered for the window" lines out 0
+        at_clock 4600 run dedup -q $option keys
+        check "forgets again" lines out 10
+        works dedup $option --set-back now /dev/null
+        at_clock 9200 run dedup $option --set-back now /dev/null
+        check "nothing to bring back" says "$path: --set-back: ignored: its newest time is not after 20"
+        run verify $path
+        check "verify" exits 0
+    done
+}
+
+# A clock that goes back loses nothing and drops nothing without a word, also in the middle of a
+# run.  A small step is nobody's business.
+test_window_clock_back() {
+    local step
+    for step in -600 -864000; do
+        echo 0 >clock
+        {
+            cat keys
+            until [ "$(wc -l <out)" = 10 ]; do sleep 0.02; done
+            echo $step >clock
+            seq 5 15
+        } | PERHAPS_TEST_CLOCK=$PWD/clock run dedup -q --window 1h --state "s$step"
+        check "clock back by $step: every line once" same out <(seq 15)
+        if [ $step = -600 ]; then
+            check "a small step" is_silent
+        else
+            check "a large step is told once" [ "$(grep -c 'the clock went back, from 20.* to 20' err)" = 1 ]
+        fi
+    done
+    at_clock -864000 run dedup -q --state s-600 keys
+    check "the next run, before NTP: loses nothing" lines out 0
+    check "and is told" says "s-600: its newest time is 20"
+    writes '' dedup -q --state s-600 <(seq 15)
+    check "after NTP: as if nothing was" is_silent
+}
+
+test_set_back_options() {
+    at 1000 a >in
+    refuses "--set-back: the time of which state? give --state F" dedup --set-back now in
+    refuses "not a time: give 'now', seconds since 1970" dedup --state s --set-back then in
+    refuses "not a time: " dedup --state s --set-back 0 in
+    run dedup -q -n 10 --state set in
+    refuses "--set-back: set does not forget by time" dedup --state set --set-back now in
+    run dedup -q --window 10-keys --state wk in
+    refuses "--set-back: wk does not forget by time" dedup --state wk --set-back now in
+    refuses "set-back" dedup --state redis://127.0.0.1:1/x --set-back now in
+    run dedup -q --window 1h --state new --set-back now in
+    check "a new state" says "new: --set-back: ignored: it was not there before"
+    # to a time of the lines: a log of long ago is read once more
+    timed -q --window 100s --state log <(at 5000 a)
+    timed -q --state log --set-back 1000 <(at 1000 a b; at 1200 a b)
+    check "to a time of the lines" prints $'1000\tb\n1200\ta\n1200\tb\n'
+}
+
 # A state keeps its window; a run that asks for another one is refused and changes nothing.
 test_window_state() {
     { at 1000 a; at 1001 b; } >in

@@ -117,6 +117,9 @@ static void forget(struct play *p)
     const uint64_t time = p->options.window.time;
     if (time && rng_below(&p->rng, 4))
         perhaps_advance(p->f, p->now += rng_below(&p->rng, time));
+    else if (time && rng_below(&p->rng, 2))
+        perhaps_set_back(p->f,
+                         p->now -= rng_below(&p->rng, 1 + (p->now < time ? p->now : time)));
     else
         perhaps_rotate(p->f);
 }

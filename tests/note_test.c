@@ -69,6 +69,7 @@ TEST_EACH(test_copies, every_kind)
     free_bytes(&bytes);
     if (!is_built(kind))
         check_live(path.text);
+    expect(!unlink(path.text) && (is_built(kind) || !unlink(journal_of(path).text)));
 }
 
 /* A filter that gets its size when all keys are there, from a builder. */

@@ -453,3 +453,17 @@ int perhaps_advance(perhaps_filter *f, uint64_t now)
 {
     return forget(f, DEED_ADVANCE, now);
 }
+
+/* Looks only at what never changes, so a live filter needs no lock for it. */
+int perhaps_advance_unless_ahead(perhaps_filter *f, uint64_t now, uint64_t clock)
+{
+    uint64_t time = f->kind->forgets ? f->kind->forgets->time(f) : 0;
+    if (time && now > clock && now - clock > time)
+        return PERHAPS_ERR_AHEAD;
+    return perhaps_advance(f, now);
+}
+
+int perhaps_set_back(perhaps_filter *f, uint64_t now)
+{
+    return forget(f, DEED_SET_BACK, now);
+}

@@ -63,6 +63,10 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
         .shared = f->shared,
         .cpu = cpu_name(f->cpu),
     };
+    if (f->kind->forgets) {
+        stats->window.time = f->kind->forgets->time(f);
+        stats->window.knows_time = f->kind->forgets->newest(f, &stats->window.newest);
+    }
     geometry_describe(f->kind, &g, predicted_at_capacity(f), &stats->plan);
     stats->plan.body_nbytes = nbytes;
     if (stats->keys)

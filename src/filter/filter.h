@@ -108,6 +108,7 @@ enum deed {
     DEED_ROTATE = 5,
     DEED_ADVANCE = 6, /* to a time: the place of the hash */
     DEED_BRANCH = 7,  /* none: a writer begins a branch of the journal (journal.h) */
+    DEED_SET_BACK = 8, /* to a time, too */
 };
 
 /* Does what the functions of the same names do (add.c), and records it.  On an error nothing
@@ -273,6 +274,16 @@ struct forgets {
     /* Rotates as often as the time 'now' requires.  Returns 0, or PERHAPS_ERR_UNSUPPORTED for a
      * filter that does not go by time. */
     int (*advance)(perhaps_filter *f, uint64_t now);
+
+    /* Does what perhaps_set_back() does.  Returns 0 or PERHAPS_ERR_UNSUPPORTED, as advance(). */
+    int (*set_back)(perhaps_filter *f, uint64_t now);
+
+    /* Returns how long the filter remembers; 0 if it does not go by time. */
+    uint64_t (*time)(const perhaps_filter *f);
+
+    /* Returns whether the filter knows the time, and sets *began to when its newest part
+     * began; or to 0. */
+    bool (*newest)(const perhaps_filter *f, uint64_t *began);
 
     /* Returns how many of the oldest parts advance() would forget.  Changes nothing. */
     size_t (*gone)(const perhaps_filter *f, uint64_t now);
@@ -657,7 +668,8 @@ int filter_unite(perhaps_filter *f, const perhaps_filter *other);
 
 /* ---- redo.c ---------------------------------------------------------------------------- */
 
-/* Does with a filter what is done with no keys: clears it, or rotates or advances a window.
+/* Does with a filter what is done with no keys: clears it; or rotates, advances or sets back a
+ * window.
  * Returns 0 or PERHAPS_ERR_UNSUPPORTED. */
 int filter_change(perhaps_filter *f, enum deed deed, uint64_t time);
 

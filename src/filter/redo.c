@@ -11,6 +11,8 @@ int filter_change(perhaps_filter *f, enum deed deed, uint64_t time)
         return PERHAPS_ERR_UNSUPPORTED;
     if (deed == DEED_ADVANCE)
         return f->kind->forgets->advance(f, time);
+    if (deed == DEED_SET_BACK)
+        return f->kind->forgets->set_back(f, time);
     f->kind->forgets->rotate(f);
     return 0;
 }
@@ -80,6 +82,7 @@ int filter_redo(perhaps_filter *f, enum deed deed, const struct keyhash *keys, s
     case DEED_CLEAR:
     case DEED_ROTATE:
     case DEED_ADVANCE:
+    case DEED_SET_BACK:
         for (size_t i = 0; i < n && !error; i++)
             error = filter_change(f, deed, keys[i].place);
         return error ? PERHAPS_ERR_DAMAGED : 0;

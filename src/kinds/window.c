@@ -207,6 +207,33 @@ static int advance(perhaps_filter *f, uint64_t now)
     return 0;
 }
 
+/* What was added while the time was ahead lies in the newest generation, which is the last to
+ * be forgotten. */
+static int set_back(perhaps_filter *f, uint64_t now)
+{
+    struct clock *clock = clock_of(f);
+    if (!f->geometry.field[PERIOD_TIME])
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (clock->is_set && now < clock->began)
+        clock->began = now;
+    return 0;
+}
+
+/* The fields of a file may be so large that the product is not below 2^64. */
+static uint64_t time_remembered(const perhaps_filter *f)
+{
+    uint64_t period = f->geometry.field[PERIOD_TIME], periods = f->parts.count - 1;
+    return period > UINT64_MAX / periods ? UINT64_MAX : period * periods;
+}
+
+static bool newest_began(const perhaps_filter *f, uint64_t *began)
+{
+    const struct clock *clock = clock_of(f);
+    bool known = f->geometry.field[PERIOD_TIME] && clock->is_set;
+    *began = known ? clock->began : 0;
+    return known;
+}
+
 /* Returns how many of n keys may go to the newest generation before the next rotation; rotates
  * first if it is time.  Returns at least 1 for n > 0; the generation may refuse that key. */
 static size_t room(perhaps_filter *f, size_t n)
@@ -252,6 +279,9 @@ static const struct composite composite = {
 static const struct forgets forgets = {
     .rotate = rotate,
     .advance = advance,
+    .set_back = set_back,
+    .time = time_remembered,
+    .newest = newest_began,
     .gone = gone,
     .contains_newer = contains_newer,
 };

@@ -157,6 +157,37 @@ def test_window_passes(master, replica):
     assert master.call('DUMP', 'w') == replica.call('DUMP', 'w')
 
 
+def test_window_of_a_wrong_clock(tmp_path, monkeypatch):
+    """A clock that was years ahead once, and a time that somebody names: told, and brought back."""
+    clock = tmp_path / 'clock'
+    clock.write_text('0')
+    monkeypatch.setenv('PERHAPS_TEST_CLOCK', str(clock))
+    with replicas(1) as (master, replica):
+        now = int(time.time() * 1000)
+        master.call('BF.RESERVE', 'w', '0.001', 1000, 'WINDOW', '1h')
+        master.call('BF.ADD', 'w', 'x')
+        with pytest.raises(Refused, match="further ahead of the server's clock"):
+            master.call('PERHAPS.ADVANCE', 'w', now + 2 * 3600 * 1000)
+        assert master.call('BF.EXISTS', 'w', 'x') == 1
+        clock.write_text(str(10 * 365 * 86400))
+        master.call('BF.ADD', 'w', 'y')
+        clock.write_text('0')
+        master.call('BF.ADD', 'w', 'z')
+        master.call('BF.ADD', 'w', 'y')
+        assert master.log().count("the newest time of the window 'w' is ") == 1
+        clock.write_text(str(2 * 86400))
+        assert master.call('BF.ADD', 'w', 'z') == 0  # it forgets nothing
+        clock.write_text('0')
+        master.call('PERHAPS.ADVANCE', 'w', now)
+        assert master.call('BF.ADD', 'w', 'z') == 0
+        caught_up(replica, master)
+        assert master.call('DUMP', 'w') == replica.call('DUMP', 'w')
+        clock.write_text(str(2 * 86400))
+        assert master.call('BF.ADD', 'w', 'z') == 1
+        caught_up(replica, master)
+        assert master.call('DUMP', 'w') == replica.call('DUMP', 'w')
+
+
 def test_chain_of_replicas():
     with replicas(1) as (master, middle), Server(arguments=OTHER_SETTINGS) as last:
         before = zoo.make_all(master.client, zoo.OWN[::2])
