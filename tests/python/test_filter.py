@@ -4,6 +4,7 @@ import datetime
 import io
 import operator
 import sys
+import time
 
 import perhaps
 import pytest
@@ -95,6 +96,13 @@ def test_window_of_time(window):
     assert 'early' not in f and 'late' in f
     raised(perhaps.UnsupportedError, perhaps.Filter(100, 0.01).advance, 5)
     raised(ValueError, f.advance, -1)
+    raised(ValueError, f.advance, time.time() + 100)
+    f.advance(time.time() + 50)
+    f.add('ahead')
+    f.set_back()
+    assert 'ahead' in f
+    f.advance(time.time() + 59)
+    assert 'ahead' in f
     raised(TypeError, f.advance, 'noon')
 
 

@@ -112,7 +112,8 @@ bool errors_import(void)
 /* Errors of servers that have no class of their own are ClusterError. */
 static PyObject *class_of(int error)
 {
-    if (error == PERHAPS_ERR_ARGUMENT || error == PERHAPS_ERR_ADDRESS)
+    if (error == PERHAPS_ERR_ARGUMENT || error == PERHAPS_ERR_ADDRESS ||
+        error == PERHAPS_ERR_AHEAD)
         return PyExc_ValueError;
     if (error == PERHAPS_ERR_MEMORY)
         return PyExc_MemoryError;

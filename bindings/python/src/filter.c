@@ -319,21 +319,44 @@ static bool time_ms(PyObject *now, uint64_t *ms)
     return true;
 }
 
-static PyObject *filter_advance(PyObject *object, PyObject *args)
+static int advance_by_clock(perhaps_filter *filter, uint64_t ms)
+{
+    uint64_t clock_ms;
+    return !time_ms(NULL, &clock_ms) ? PERHAPS_ERR_ARGUMENT
+                                     : perhaps_advance_unless_ahead(filter, ms, clock_ms);
+}
+
+/* Tells a window a time by 'tell', which returns 0 or an error. */
+static PyObject *tell_time(PyObject *object, PyObject *now,
+                           int (*tell)(perhaps_filter *, uint64_t))
 {
     struct filter *self = (struct filter *)object;
-    PyObject *now = NULL;
     uint64_t ms;
-    if (!PyArg_ParseTuple(args, "|O:advance", &now) || !time_ms(now, &ms))
+    if (!time_ms(now, &ms))
         return NULL;
     perhaps_filter *filter = filter_enter(self, USE_CHANGE);
     if (!filter)
         return NULL;
     PyThreadState *thread = PyEval_SaveThread();
-    int error = perhaps_advance(filter, ms);
+    int error = tell(filter, ms);
     PyEval_RestoreThread(thread);
     filter_leave(self, USE_CHANGE);
     return error ? raise_error(error, NULL) : Py_NewRef(Py_None);
+}
+
+static PyObject *filter_advance(PyObject *object, PyObject *args)
+{
+    PyObject *now = NULL;
+    return PyArg_ParseTuple(args, "|O:advance", &now) ? tell_time(object, now, advance_by_clock)
+                                                      : NULL;
+}
+
+static PyObject *filter_set_back(PyObject *object, PyObject *args)
+{
+    PyObject *now = NULL;
+    return PyArg_ParseTuple(args, "|O:set_back", &now)
+               ? tell_time(object, now, perhaps_set_back)
+               : NULL;
 }
 
 /* ---- Two filters ----------------------------------------------------------------- */
@@ -517,7 +540,11 @@ static PyMethodDef filter_methods[] = {
     { "advance", filter_advance, METH_VARARGS,
       "advance($self, now=None, /)\n--\n\n"
       "Tells a window of time what time it is, in seconds since 1970: it forgets\n"
-      "what is older than the window.  Without an argument it takes the clock's." },
+      "what is older than the window.  Without an argument it takes the clock's.\n"
+      "A time further ahead of the clock than the window is long is refused." },
+    { "set_back", filter_set_back, METH_VARARGS,
+      "set_back($self, now=None, /)\n--\n\n"
+      "Brings the time of a window back that lies ahead, since a clock was wrong." },
     { "rotate", filter_rotate, METH_NOARGS,
       "rotate($self, /)\n--\n\nBegins a new generation of a window, and forgets the oldest." },
     { "save", WITH_KEYWORDS(filter_save), METH_VARARGS | METH_KEYWORDS,
