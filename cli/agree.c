@@ -4,11 +4,19 @@
 #include <string.h>
 
 #include "note.h"
+#include "remote.h"
+
+static const char *note_of(const struct target *target)
+{
+    return target->remote   ? perhaps_cluster_note(remote_handle(target->remote))
+           : target->filter ? perhaps_note(target->filter)
+                            : "";
+}
 
 /* Returns how lines become keys for this filter; NULL if that is not known. */
 static const struct key_form *form_of(const struct target *target, struct key_form *form)
 {
-    const char *note = target->filter ? perhaps_note(target->filter) : "";
+    const char *note = note_of(target);
     switch (note_read(note, form)) {
     case NOTED:
         return form;
@@ -59,7 +67,7 @@ void agree_on_both(const struct target *target, const struct target *other)
     const struct settings *settings = target->settings;
     if (!form_of(target, &a) || !form_of(other, &b))
         return;
-    const bool same = !strcmp(perhaps_note(target->filter), perhaps_note(other->filter));
+    const bool same = !strcmp(note_of(target), note_of(other));
     const bool chosen = settings->form.fields.count || settings->keys.count;
     if (a.ignore_case != b.ignore_case)
         fail("%s and %s: one was made with --ignore-case, and one without: the same key is not "

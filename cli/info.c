@@ -10,6 +10,7 @@
 
 #include "messages.h"
 #include "numbers.h"
+#include "remote.h"
 #include "target.h"
 #include "window.h"
 
@@ -156,10 +157,9 @@ static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats
 }
 
 /* Returns of what keys were made, as the note of the filter says; NULL if it says nothing. */
-static json_t *origin_of(const perhaps_filter *filter)
+static json_t *origin_of(const char *note)
 {
     static const char prefix[] = "keys: ";
-    const char *note = perhaps_note(filter);
     if (strncmp(note, prefix, strlen(prefix)) == 0)
         note += strlen(prefix);
     return *note ? json_path(note) : NULL;
@@ -279,19 +279,19 @@ static void print_info_of_file(const struct target *target, const struct perhaps
         file.st_size = (off_t)perhaps_write_nbytes(filter);
     print_info(
         target, stats, NULL, keys_of(settings, filter, stats), estimate_keys(filter, stats),
-        json_pack(
-            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o*, s:o, s:o*, s:o*, "
-            "s:o*}",
-            "file_bytes", (json_int_t)file.st_size, "journal", journal_of(settings, filter),
-            "hash", stats->hash, "segments", segments_of(settings, stats), "stale",
-            optional(settings, stats->stale), "saturated",
-            optional(settings, stats->counting.saturated), "failed_adds",
-            (json_int_t)stats->failed_adds, "unmatched_removals",
-            (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
-            pages_of(settings, filter, stats), "instructions", stats->cpu, "newest_time",
-            newest_of(settings, stats), "geometry",
-            fact_geometry(settings, &stats->plan), "keys_made_of", origin_of(filter), "notes",
-            notes_of(filter, stats), "parts", parts_of(filter)));
+        json_pack("{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o*, s:o, "
+                  "s:o*, s:o*, "
+                  "s:o*}",
+                  "file_bytes", (json_int_t)file.st_size, "journal",
+                  journal_of(settings, filter), "hash", stats->hash, "segments",
+                  segments_of(settings, stats), "stale", optional(settings, stats->stale),
+                  "saturated", optional(settings, stats->counting.saturated), "failed_adds",
+                  (json_int_t)stats->failed_adds, "unmatched_removals",
+                  (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
+                  pages_of(settings, filter, stats), "instructions", stats->cpu, "newest_time",
+                  newest_of(settings, stats), "geometry", fact_geometry(settings, &stats->plan),
+                  "keys_made_of", origin_of(perhaps_note(filter)), "notes",
+                  notes_of(filter, stats), "parts", parts_of(filter)));
 }
 
 static void print_info_of_servers(const struct target *target,
@@ -300,13 +300,14 @@ static void print_info_of_servers(const struct target *target,
 {
     print_info(target, stats, json_string(servers->layout),
                json_integer((json_int_t)stats->keys), servers->keys_estimated,
-               json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "layers",
+               json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o*}", "layers",
                          (json_int_t)servers->layers, "partitions",
                          (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,
                          "largest_node_bytes", (json_int_t)servers->largest_nbytes,
                          "smallest_node_bytes", (json_int_t)servers->smallest_nbytes, "hash",
                          servers->hash, "created", moment_of(servers->created), "geometry",
-                         fact_geometry(target->settings, &stats->plan)));
+                         fact_geometry(target->settings, &stats->plan), "keys_made_of",
+                         origin_of(perhaps_cluster_note(remote_handle(target->remote)))));
 }
 
 void verb_info(const struct settings *settings)

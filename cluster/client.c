@@ -230,6 +230,11 @@ int perhaps_cluster_contains(perhaps_cluster *c, const void *key, size_t nbytes)
 }
 
 /* The counters of the handle are added here, since both dialects have them. */
+const char *perhaps_cluster_note(const perhaps_cluster *c)
+{
+    return c->about.note;
+}
+
 int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     *stats = (struct perhaps_cluster_stats){ .layout = c->dialect->layout };

@@ -269,6 +269,7 @@ static void describe(perhaps_cluster *c, const perhaps_layout *layout,
     c->about.hash = d.hash;
     c->about.seed = d.seed;
     c->about.check = d.check;
+    memcpy(c->about.note, d.note, sizeof c->about.note);
     c->about.counted = true;
 }
 

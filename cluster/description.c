@@ -67,7 +67,7 @@ void description_write(const struct description *d, const char *key, struct resp
     share_write(d->fpr, fpr);
     snprintf(check, sizeof check, "%016jx", (uintmax_t)d->check);
     description_layer(layer, &d->layer[0]);
-    resp_command(out, 2 + 2 * (d->counted ? 13 : 12), 1024);
+    resp_command(out, 2 + 2 * (12U + d->counted + (*d->note != 0)), 1024);
     put(out, "HSET", key);
     put(out, "layout", version);
     put(out, "id", d->id);
@@ -83,6 +83,8 @@ void description_write(const struct description *d, const char *key, struct resp
     put(out, "layer.0", layer);
     if (d->counted)
         put(out, "counted", "1");
+    if (*d->note)
+        put(out, "note", d->note);
 }
 
 /* ---- Reading --------------------------------------------------------------------------- */
@@ -132,6 +134,16 @@ static bool hash_of(const char *text, enum perhaps_hash *hash)
         if (strcmp(name, text) == 0)
             return true;
     return false;
+}
+
+/* Control characters would do harm to terminals. */
+static bool note_of(const char *text, char note[PERHAPS_NOTE_MAX + 1])
+{
+    const char delete = 127;
+    for (const char *at = text; *at; at++)
+        if ((uint8_t)*at < ' ' || *at == delete)
+            return false;
+    return snprintf(note, PERHAPS_NOTE_MAX + 1, "%s", text) <= PERHAPS_NOTE_MAX;
 }
 
 /* Reads the fields of a geometry: exactly PERHAPS_FIELDS_MAX numbers with commas between. */
@@ -226,6 +238,8 @@ static bool read_field(struct description *d, const char *field, const char *val
         return number_of(value, 16, &d->check);
     if (strcmp(field, "counted") == 0)
         return d->counted = strcmp(value, "1") == 0;
+    if (strcmp(field, "note") == 0)
+        return note_of(value, d->note);
     return read_layers(d, field, value);
 }
 
@@ -264,6 +278,7 @@ const char *description_read(const redisReply *fields, struct description *descr
         layout->hash = description->hash;
         layout->seed = description->seed;
         layout->check = description->check;
+        memcpy(layout->note, description->note, sizeof layout->note);
     }
     return NULL;
 }

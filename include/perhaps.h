@@ -386,6 +386,16 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
  * done to lines to make keys of them (doc/FORMAT.md).  Valid as long as the filter. */
 PERHAPS_API const char *perhaps_note(const perhaps_filter *filter);
 
+/* Returns whether a note of the command line has this word.  One matters to all who take texts
+ * as keys: "ignore-case".  Then the letters A to Z of all keys were made small, and a text with
+ * others would never be found: do the same to it, by perhaps_fold_case().  False for notes of
+ * others. */
+PERHAPS_API bool perhaps_note_says(const char *note, const char *word);
+
+/* Copies a text with its letters A to Z made small, and nothing else, as --ignore-case does.
+ * 'to' may be 'from', and may else not overlap it. */
+PERHAPS_API void perhaps_fold_case(void *to, const void *from, size_t nbytes);
+
 /* ---- Add and ask, one key at a time ------------------------------------------------ */
 
 /* Adds a key.  In kinds that can remove, every add stores one copy, which one removal takes

@@ -226,6 +226,10 @@ struct perhaps_cluster_stats {
 PERHAPS_API int perhaps_cluster_stats_of(perhaps_cluster *cluster,
                                          struct perhaps_cluster_stats *stats);
 
+/* Returns the note of the open filter, as perhaps_note() does; empty if there is none.  Valid
+ * as long as the filter is open. */
+PERHAPS_API const char *perhaps_cluster_note(const perhaps_cluster *cluster);
+
 struct perhaps_cluster_verdict {
     uint64_t partitions, lost; /* checked; missing, or of a wrong length */
     uint64_t first_lost;

@@ -24,6 +24,7 @@ struct perhaps_description {
     enum perhaps_hash hash;
     uint64_t seed;  /* xxh3 */
     uint64_t check; /* tells whether a secret or a function belongs to the hash */
+    char note[PERHAPS_NOTE_MAX + 1]; /* as perhaps_note() */
     uint64_t reserved[PERHAPS_RESERVED];
 };
 

@@ -19,12 +19,20 @@ static struct perhaps_keys as_keys(const struct site *site, const struct loaded 
     return perhaps_keys_hashed(integer, 1);
 }
 
+static inline void take(const struct site *site, const struct loaded *loaded, Datum value,
+                        struct key *key)
+{
+    key_of(site_key_type(site), value, key);
+    if (unlikely(loaded->ignores_case))
+        key_fold(site_key_type(site), key);
+}
+
 bool ask(const struct site *site, const struct loaded *loaded, Datum value)
 {
     struct perhaps_hashed integer;
     struct perhaps_keys keys;
     struct key key;
-    key_of(site_key_type(site), value, &key);
+    take(site, loaded, value, &key);
     if (likely(!loaded->is_bitmap))
         return perhaps_contains(loaded->filter, key.bytes, key.nbytes);
     keys = as_keys(site, loaded, &key, &integer);
@@ -49,7 +57,7 @@ Datum pg_perhaps_count(PG_FUNCTION_ARGS)
     struct key key;
     uint64 count;
     int error;
-    key_of(site_key_type(site), PG_GETARG_DATUM(1), &key);
+    take(site, loaded, PG_GETARG_DATUM(1), &key);
     keys = as_keys(site, loaded, &key, &integer);
     error = perhaps_count_many(loaded->filter, &keys, &count);
     if (error)

@@ -39,6 +39,8 @@ static void gather(const struct change *change, const struct loaded *loaded,
 {
     struct key key;
     key_of(type, value, &key);
+    if (loaded->ignores_case)
+        key_fold(type, &key);
     if (gathered_append(gathered, &key))
         flush(change, loaded, type, gathered);
 }

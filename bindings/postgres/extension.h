@@ -83,6 +83,9 @@ void key_type_of_argument(FunctionCallInfo call, int argument, bool arrays,
 /* Makes a key of a value.  What that takes is allocated in the current memory context. */
 void key_of(const struct key_type *type, Datum value, struct key *key);
 
+/* Makes the letters A to Z of a key small, in a copy, if it is a text or bytea. */
+void key_fold(const struct key_type *type, struct key *key);
+
 /* Returns whether keys of this type are integers to a bitmap, which does not hash them. */
 bool key_is_integer(const struct key_type *type);
 
@@ -111,6 +114,7 @@ struct perhaps_keys gathered_keys(struct gathered *keys, bool integers);
 struct loaded {
     perhaps_filter *filter;
     bool is_bitmap;
+    bool ignores_case; /* the letters of its keys are small */
 };
 
 /* Returns a place for a filter, which is freed with the current memory context, or before. */

@@ -119,6 +119,8 @@ static void map_file(struct file *file)
         fail(error, doing);
     }
     file->loaded.is_bitmap = !strcmp(perhaps_kind_of(file->loaded.filter)->name, "bitmap");
+    file->loaded.ignores_case =
+        perhaps_note_says(perhaps_note(file->loaded.filter), "ignore-case");
 }
 
 static bool is_still_there(const struct file *file)

@@ -156,6 +156,16 @@ void key_of(const struct key_type *type, Datum value, struct key *key)
     }
 }
 
+void key_fold(const struct key_type *type, struct key *key)
+{
+    char *folded;
+    if (key_is_integer(type) || type->form == KEY_UUID)
+        return;
+    folded = palloc(key->nbytes + 1);
+    perhaps_fold_case(folded, key->bytes, key->nbytes);
+    key->bytes = folded;
+}
+
 /* ---- Many keys ----------------------------------------------------------------------- */
 
 /* So many bytes of keys wait at most, beside one longer key. */

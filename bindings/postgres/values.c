@@ -46,6 +46,7 @@ void load_bytes(const void *bytes, size_t nbytes, const char *doing, struct load
     if (error)
         fail(error, doing);
     loaded->is_bitmap = !strcmp(perhaps_kind_of(loaded->filter)->name, "bitmap");
+    loaded->ignores_case = perhaps_note_says(perhaps_note(loaded->filter), "ignore-case");
 }
 
 void load_value(Datum value, struct loaded *loaded)

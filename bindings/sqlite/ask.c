@@ -17,7 +17,7 @@ static struct held *take_question(sqlite3_context *context, const char *function
 {
     struct held *held = connection_filter(context, function, args[0]);
     if (!held || sqlite3_value_type(args[1]) == SQLITE_NULL ||
-        !take_key(context, function, args[1], held->decimal, key))
+        !take_key(context, function, args[1], held->form, key))
         return NULL;
     if (held->takes == 0 || held->takes == key->nbytes)
         return held;
@@ -77,14 +77,6 @@ static perhaps_filter *take_filter(sqlite3_context *context, const char *functio
     return filter;
 }
 
-/* Returns whether the keys of the filter are integers, as decimal text. */
-static bool is_decimal(const perhaps_filter *filter)
-{
-    struct perhaps_stats stats;
-    perhaps_stats_of(filter, &stats);
-    return !strcmp(stats.hash, perhaps_hash_name(PERHAPS_HASH_INTEGER));
-}
-
 /* Changes the filter by all keys; those that are NULL are left out. */
 static void change(sqlite3_context *context, const char *function, int nargs,
                    sqlite3_value **args,
@@ -92,12 +84,12 @@ static void change(sqlite3_context *context, const char *function, int nargs,
 {
     perhaps_filter *filter = take_filter(context, function, args[0]);
     bool done = filter;
-    bool decimal = filter && is_decimal(filter);
+    const enum key_form form = filter ? key_form_of(filter) : KEYS_PLAIN;
     struct key key;
     for (int i = 1; i < nargs && done; i++) {
         if (sqlite3_value_type(args[i]) == SQLITE_NULL)
             continue;
-        done = take_key(context, function, args[i], decimal, &key);
+        done = take_key(context, function, args[i], form, &key);
         int error = done ? by(filter, key.bytes, key.nbytes) : 0;
         if (error) {
             fail_with(context, function, NULL, error);

@@ -161,7 +161,7 @@ static bool take_row(sqlite3_context *context, struct building *b, int nargs,
     }
     if (sqlite3_value_type(args[0]) == SQLITE_NULL)
         return true;
-    if (!take_key(context, build_name, args[0], false, &key))
+    if (!take_key(context, build_name, args[0], KEYS_PLAIN, &key))
         return false;
     int error = add(b, &key);
     if (error)

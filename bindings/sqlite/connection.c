@@ -52,10 +52,9 @@ static struct held *hold(struct connection *c, perhaps_filter *filter)
     *held = (struct held){ .references = 1, .filter = filter };
     sqlite3_randomness(sizeof held->handle, &held->handle);
     for (enum perhaps_hash hash = 0; hash < PERHAPS_HASH_COUNT; hash++)
-        if (!strcmp(perhaps_hash_name(hash), stats.hash)) {
+        if (!strcmp(perhaps_hash_name(hash), stats.hash))
             held->takes = perhaps_hash_takes(hash);
-            held->decimal = hash == PERHAPS_HASH_INTEGER;
-        }
+    held->form = key_form_of(filter);
     release_held(c->last);
     c->last = held;
     return held;
@@ -444,5 +443,6 @@ void connection_release(void *connection)
     }
     release_held(c->last);
     explicit_bzero(c->secret, sizeof c->secret);
+    sqlite3_free(c->folded);
     sqlite3_free(c);
 }

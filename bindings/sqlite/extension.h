@@ -29,11 +29,18 @@ struct key {
     char own[24];
 };
 
-/* Takes the key of a value that is not NULL.  'decimal': integers become decimal text, as a
- * filter of integers takes them, and not 8 bytes.  Returns false after it has failed the
- * call. */
+/* What the keys of a filter are: PLAIN; of a filter of integers, which are decimal text, and not
+ * 8 bytes; or of one whose note says that case was ignored: the letters of texts and BLOBs are
+ * made small. */
+enum key_form { KEYS_PLAIN, KEYS_DECIMAL, KEYS_FOLDED };
+
+/* Returns the form of the keys of a filter. */
+enum key_form key_form_of(const perhaps_filter *filter);
+
+/* Takes the key of a value that is not NULL.  It is there until the next one is taken in this
+ * connection.  Returns false after it has failed the call. */
 bool take_key(sqlite3_context *context, const char *function, sqlite3_value *value,
-              bool decimal, struct key *key);
+              enum key_form form, struct key *key);
 
 /* Returns the text of a value, in UTF-8, if that is not NULL and has no NUL in it; else NULL,
  * after it has failed the call with what is wrong with 'subject'. */
@@ -55,7 +62,7 @@ struct held {
     perhaps_filter *filter;
     sqlite3_int64 handle; /* a random number that stands for it in SQL */
     size_t takes;         /* the only length of its keys; 0: any */
-    bool decimal;         /* its keys are integers, as decimal text */
+    enum key_form form;
 };
 
 enum { SECRET_NBYTES = 16, SECRETS_MOST = 8 };
@@ -67,6 +74,7 @@ struct connection {
     struct held *last;                           /* that a call was given */
     uint8_t secret[SECRETS_MOST][SECRET_NBYTES]; /* the last one first */
     size_t nsecrets;
+    char *folded; /* the last key whose letters were made small, or NULL */
 };
 
 struct connection *connection_create(void); /* NULL: no memory */

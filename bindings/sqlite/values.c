@@ -40,8 +40,32 @@ void fail_with(sqlite3_context *context, const char *function, const char *subje
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are copied as they are");
 
+enum key_form key_form_of(const perhaps_filter *filter)
+{
+    struct perhaps_stats stats;
+    perhaps_stats_of(filter, &stats);
+    if (!strcmp(stats.hash, perhaps_hash_name(PERHAPS_HASH_INTEGER)))
+        return KEYS_DECIMAL;
+    return perhaps_note_says(perhaps_note(filter), "ignore-case") ? KEYS_FOLDED : KEYS_PLAIN;
+}
+
+/* Makes the letters small, in a copy.  Returns false after it has failed the call. */
+static bool fold(sqlite3_context *context, struct key *key)
+{
+    struct connection *c = connection_of(context);
+    sqlite3_free(c->folded);
+    c->folded = sqlite3_malloc64(key->nbytes + 1);
+    if (!c->folded) {
+        sqlite3_result_error_nomem(context);
+        return false;
+    }
+    perhaps_fold_case(c->folded, key->bytes, key->nbytes);
+    key->bytes = c->folded;
+    return true;
+}
+
 bool take_key(sqlite3_context *context, const char *function, sqlite3_value *value,
-              bool decimal, struct key *key)
+              enum key_form form, struct key *key)
 {
     sqlite3_int64 integer;
     switch (sqlite3_value_type(value)) {
@@ -52,19 +76,19 @@ bool take_key(sqlite3_context *context, const char *function, sqlite3_value *val
             return false;
         }
         key->nbytes = (size_t)sqlite3_value_bytes(value);
-        return true;
+        return form != KEYS_FOLDED || fold(context, key);
     case SQLITE_BLOB: /* its address is NULL if it has no bytes */
         key->bytes = sqlite3_value_blob(value);
         key->nbytes = (size_t)sqlite3_value_bytes(value);
         if (!key->bytes)
             key->bytes = "";
-        return true;
+        return form != KEYS_FOLDED || fold(context, key);
     case SQLITE_INTEGER:
         integer = sqlite3_value_int64(value);
         key->bytes = key->own;
         key->nbytes = sizeof integer;
         memcpy(key->own, &integer, sizeof integer);
-        if (decimal)
+        if (form == KEYS_DECIMAL)
             key->nbytes = (size_t)snprintf(key->own, sizeof key->own, "%lld", integer);
         return true;
     default:

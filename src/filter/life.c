@@ -361,7 +361,7 @@ void perhaps_relocate(perhaps_filter **filter,
     *filter = relocate_filter(*filter, &mover);
 }
 
-/* ---- The secret and the note ----------------------------------------------------------- */
+/* ---- The secret ----------------------------------------------------------- */
 
 int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
 {
@@ -371,9 +371,4 @@ int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
         return PERHAPS_ERR_SECRET;
     memcpy(secret, f->hasher.secret, sizeof f->hasher.secret);
     return 0;
-}
-
-const char *perhaps_note(const perhaps_filter *f)
-{
-    return f->hasher.note;
 }

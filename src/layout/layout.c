@@ -108,10 +108,13 @@ int perhaps_layout_restore(const struct perhaps_description *d,
     int error = check_description(d, &kind, &g);
     if (!error && d->hash == PERHAPS_HASH_INTEGER)
         error = PERHAPS_ERR_ARGUMENT; /* of a kind without layouts only */
+    if (!error && !is_note(d->note, strnlen(d->note, sizeof d->note)))
+        error = PERHAPS_ERR_ARGUMENT;
     if (error)
         return error;
     error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
                            hashing ? hashing : &nothing, !hashing);
+    memcpy(hasher.note, d->note, sizeof hasher.note);
     if (!error)
         error = make(kind, &g, &hasher, NULL, layout);
     sodium_memzero(hasher.secret, sizeof hasher.secret);
@@ -151,6 +154,7 @@ void perhaps_layout_describe(const perhaps_layout *layout, struct perhaps_descri
         .check = layout->hasher.check,
     };
     memcpy(d->field, g->field, sizeof d->field);
+    memcpy(d->note, layout->hasher.note, sizeof d->note);
 }
 
 void perhaps_layout_plan(const perhaps_layout *layout, struct perhaps_plan *plan)

@@ -54,3 +54,21 @@ BEGIN
     ASSERT n < 90, n;
 END $$;
 SQL
+
+# What the command line noted of --ignore-case holds here, too, and not for integers.
+command=$2/../../bin/perhaps
+if [ -x "$command" ]; then
+    printf 'Foo\nBAR\n' | "$command" build -q --ignore-case -n 100 -p 1e-9 -o - | od -An -v -tx1 | tr -d ' \n' \
+        >"$server_tree/noted"
+    chmod 644 "$server_tree/noted"
+    run -v hex="$(cat "$server_tree/noted")" -f - <<'SQL' || exit 1
+CREATE TEMP TABLE noted AS SELECT decode(:'hex', 'hex')::perhaps AS f;
+UPDATE noted SET f = perhaps_add(perhaps_add(f, ARRAY['New', 'x']), 5208208757389214273::bigint);
+DO $$
+BEGIN
+    ASSERT (SELECT f @> 'FOO'::text AND f @> 'bar'::varchar AND f @> 'fOO'::bytea AND f @> 'nEW'::text FROM noted);
+    ASSERT (SELECT f @> 5208208757389214273 AND NOT f @> 7523094288207667809 FROM noted);
+    ASSERT (SELECT NOT f @> 'fo'::text FROM noted);
+END $$;
+SQL
+fi

@@ -1,4 +1,6 @@
 """Filters on a server that the tests start."""
+import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -9,7 +11,7 @@ import numpy
 import perhaps
 import pytest
 from arrow import Column
-from support import made_by, raised
+from support import TREE, made_by, raised
 
 SERVER = shutil.which('redis-server') or shutil.which('valkey-server')
 if not SERVER:
@@ -103,6 +105,23 @@ def test_one_handle_in_many_threads(url):
     for thread in threads:
         thread.join()
     assert all(f.contains_many([n * 1000 + i for n in range(4) for i in range(500)]))
+
+
+def test_case_that_was_ignored(url):
+    cli = pathlib.Path(os.environ.get('PERHAPS_BUILD_DIR', TREE / 'build')) / 'bin/perhaps'
+    if not cli.exists():
+        pytest.skip('the command line is not built')
+    env = {k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'}
+    subprocess.run([cli, 'create', '-q', '-n', '10000', '-p', '1e-6', '--ignore-case', url], env=env, check=True)
+    subprocess.run([cli, 'add', '-q', url], env=env, check=True, input=b'Foo\nBAR\n')
+    f = perhaps.Cluster(url)
+    assert 'FOO' in f and b'bar' in f and 'FO' not in f
+    assert all(f.contains_many(['foo', b'Bar'])) and all(f.contains_many(Column('u', ['fOO', 'BAR'])))
+    f.add('New')
+    f.add_many(['More', int.from_bytes(b'ABCDEFGH', 'little')])
+    g = perhaps.Cluster(url)
+    assert 'nEW' in g and 'MORE' in g and int.from_bytes(b'ABCDEFGH', 'little') in g
+    assert int.from_bytes(b'abcdefgh', 'little') not in g
 
 
 def test_files(url, tmp_path):

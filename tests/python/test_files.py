@@ -8,6 +8,7 @@ import sys
 import numpy
 import perhaps
 import pytest
+from arrow import Column
 from support import SEED, TREE, made_by, raised
 
 GOLDEN = sorted((TREE / 'tests/golden').glob('*.perhaps'))
@@ -222,3 +223,31 @@ def test_bytes_of_an_enemy():
         except (perhaps.Error, MemoryError):
             continue
         raise AssertionError(f'byte {at} was not missed')
+
+
+@needs_cli
+def test_case_that_was_ignored(tmp_path):
+    """What --ignore-case noted with a file holds for texts from here, too, in every form."""
+    long = 'L' * 70000
+    words = ['Foo', 'BAR', 'Süß', long]
+    cli('build', '--ignore-case', '--count', '-n', 100, '-p', 1e-9, '-o', tmp_path / 'F', text=lines(words))
+    with perhaps.open(tmp_path / 'F', 'w') as f:
+        for word in words + ['foo', 'fOO', b'FOO', bytearray(b'bAR'), memoryview(b'Bar'), long.lower()]:
+            assert word in f and f.count(word) == 1
+        for keys in (words, iter(words), [b'foo', bytearray(b'BAR')], numpy.array(words[:3]),
+                     numpy.array([b'FOO', b'bar']), Column('u', ['FOO', 'bar'] * 2000 + [long])):
+            assert all(f.contains_many(keys)), keys
+        assert 'FO' not in f and 'süẞ' not in f
+        # an int is no text, whatever letters its bytes are
+        number = int.from_bytes(b'ABCDEFGH', 'little')
+        f.add(number)
+        assert number in f and number + (0x20 << 8) not in f
+        assert list(f.contains_many(numpy.array([number]))) == [True]
+        assert list(f.contains_many([number, number + 0x20])) == [True, False]
+        f.add('New')
+        f.update(['MORE', b'Yet'])
+        assert all(word in f for word in ('new', 'more', 'yet'))
+        f.remove('nEW')
+        assert 'New' not in f
+        f.save(tmp_path / 'G')
+    assert cli('query', tmp_path / 'G', text='MORE\nNew\n') == 'MORE\n'

@@ -52,6 +52,15 @@ run "SELECT perhaps_save(perhaps_build(line, 0.001, 'capacity=10000 seed=5'), 'b
 "$command" merge -q -o c a b || fails "the two cannot be merged"
 [ "$("$command" query -c b <<<'never seen')" = 0 ] || fails "the command line finds too many"
 
+# What --ignore-case noted holds for texts from SQL, too, and not for integers.
+printf 'Foo\nBAR\n' | "$command" build -q --ignore-case -n 100 -p 1e-9 -o e
+[ "$(run "SELECT perhaps_contains('e', 'FOO') || perhaps_contains('e', 'bar') || perhaps_contains(readfile('e'), x'626152')
+    || perhaps_contains('e', 'fo')")" = 1110 ] || fails "case that was ignored"
+run "SELECT perhaps_save(perhaps_add(readfile('e'), 'New', x'4F4C44', 5208208757389214273), 'e2')" >/dev/null
+[ "$(run "SELECT perhaps_contains('e2', 'nEW') || perhaps_contains('e2', 'Old') || perhaps_contains('e2', 5208208757389214273)
+    || perhaps_contains('e2', 7523094288207667809)")" = 1110 ] || fails "case that was ignored, added"
+[ "$(printf 'NEW\nold\n' | "$command" query -c e2)" = 2 ] || fails "the command line does not find them"
+
 # What info tells is what the command line tells.
 for options in "" static removable grow 'grow removable' kind=counting; do
     run "SELECT perhaps_save(perhaps_build(line, 0.01, '$options'), 'd') FROM t;" >/dev/null

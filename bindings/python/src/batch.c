@@ -110,7 +110,7 @@ static void fail(int error, size_t done)
 static bool run(struct filter *self, PyObject *keys, enum use use, visit_function *visit,
                 struct results *results)
 {
-    struct source *source = source_open(keys, self->integers);
+    struct source *source = source_open(keys, self->form);
     size_t hint = source && results ? source_hint(source, keys) : 0, total = 0;
     int more = source ? 1 : -1;
     while (more > 0 && (more = source->next(source)) > 0) {

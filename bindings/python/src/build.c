@@ -11,7 +11,7 @@
 struct builder {
     PyObject_HEAD perhaps_builder *builder; /* NULL: it is finished */
     struct gate gate;                       /* one call at a time */
-    bool integers;                          /* builds a bitmap */
+    enum key_form form;
     bool keeps_secret; /* its secret is one at random, which the filter alone can tell */
 };
 
@@ -34,7 +34,7 @@ static PyObject *builder_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     }
     self->builder = builder;
     self->gate = (struct gate){ 0 };
-    self->integers = wishes.options.bitmap.high > 0;
+    self->form = wishes.options.bitmap.high > 0 ? KEYS_INTEGERS : KEYS_PLAIN;
     self->keeps_secret =
         wishes.options.hashing.hash == PERHAPS_HASH_SIP && !wishes.options.hashing.secret;
     return (PyObject *)self;
@@ -107,7 +107,7 @@ static int give_array(struct builder *self, struct source *source, visit_functio
 static bool give(struct builder *self, PyObject *keys, visit_function *visit,
                  const struct results *values)
 {
-    struct source *source = source_open(keys, self->integers);
+    struct source *source = source_open(keys, self->form);
     const size_t nvalues = values ? (size_t)values->count : 0;
     size_t total = 0;
     int more = source ? 1 : -1;

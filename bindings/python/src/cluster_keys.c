@@ -26,12 +26,30 @@ static int do_add(struct cluster *self, void *context)
     return a->answer;
 }
 
+/* Finds the form of the keys, which the servers know. */
+static int find_form(struct cluster *self, void *context)
+{
+    enum key_form *form = context;
+    *form = key_form_of(perhaps_cluster_note(self->cluster));
+    return 0;
+}
+
 /* Returns an answer, or -1 with an exception set. */
 static int ask(PyObject *object, PyObject *item, action *do_it)
 {
     struct asking asking;
-    if (!key_take(item, false, &asking.key))
+    enum key_form form;
+    if (!key_take(item, KEYS_PLAIN, &asking.key)) /* before a server is asked */
         return -1;
+    if (!cluster_act(object, true, find_form, &form)) {
+        key_release(&asking.key);
+        return -1;
+    }
+    if (form != KEYS_PLAIN) {
+        key_release(&asking.key);
+        if (!key_take(item, form, &asking.key))
+            return -1;
+    }
     bool done = cluster_act(object, true, do_it, &asking);
     key_release(&asking.key);
     return done ? asking.answer : -1;
@@ -86,6 +104,7 @@ static int do_batch(struct cluster *self, void *context)
 {
     struct batch *b = context;
     b->cluster = self->cluster;
+    b->source->form = key_form_of(perhaps_cluster_note(self->cluster));
     int error = source_each(b->source, b->visit, b);
     if (error == BAD_TEXT)
         b->visit = NULL;
@@ -95,7 +114,7 @@ static int do_batch(struct cluster *self, void *context)
 static bool run(PyObject *object, PyObject *keys, visit_function *visit,
                 struct results *results)
 {
-    struct source *source = source_open(keys, false);
+    struct source *source = source_open(keys, KEYS_PLAIN);
     size_t total = 0;
     int more = source ? 1 : -1;
     while (more > 0 && (more = source->next(source)) > 0) {

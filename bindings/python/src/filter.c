@@ -24,7 +24,8 @@ PyObject *filter_wrap(perhaps_filter *filter)
     perhaps_stats_of(filter, &stats);
     self->filter = filter;
     self->gate = (struct gate){ .shared = stats.shared };
-    self->integers = strcmp(stats.hash, perhaps_hash_name(PERHAPS_HASH_INTEGER)) == 0;
+    const bool integers = strcmp(stats.hash, perhaps_hash_name(PERHAPS_HASH_INTEGER)) == 0;
+    self->form = integers ? KEYS_INTEGERS : key_form_of(perhaps_note(filter));
     return (PyObject *)self;
 }
 

@@ -9,7 +9,7 @@
 struct filter {
     PyObject_HEAD perhaps_filter *filter; /* NULL: it was closed */
     struct gate gate;
-    bool integers; /* a bitmap, whose keys are integers */
+    enum key_form form;
 };
 
 /* Makes the type and adds it to the module.  Returns whether it could. */

@@ -32,13 +32,13 @@ static bool number_bits(PyObject *number, uint64_t *bits, bool *is_negative)
     return !PyErr_Occurred();
 }
 
-size_t number_to_key(PyObject *number, bool integers, char *bytes)
+size_t number_to_key(PyObject *number, enum key_form form, char *bytes)
 {
     uint64_t bits;
     bool is_negative;
     if (!number_bits(number, &bits, &is_negative))
         return 0;
-    if (!integers) {
+    if (form != KEYS_INTEGERS) {
         memcpy(bytes, &bits, sizeof bits);
         return sizeof bits;
     }
@@ -47,11 +47,11 @@ size_t number_to_key(PyObject *number, bool integers, char *bytes)
                         : snprintf(bytes, NUMBER_NBYTES, "%llu", (unsigned long long)bits));
 }
 
-static bool take_number(PyObject *object, bool integers, struct key *key)
+static bool take_number(PyObject *object, enum key_form form, struct key *key)
 {
     PyObject *number = PyNumber_Index(object);
     key->bytes = key->number;
-    key->nbytes = number ? number_to_key(number, integers, key->number) : 0;
+    key->nbytes = number ? number_to_key(number, form, key->number) : 0;
     Py_XDECREF(number);
     return key->nbytes;
 }
@@ -90,11 +90,33 @@ static bool is_number(PyObject *object)
     return is;
 }
 
+/* Makes the letters of a key small, in a copy. */
+static bool fold(struct key *key)
+{
+    if (key->bytes == key->number)
+        return true;
+    key->folded = PyMem_Malloc(key->nbytes + 1);
+    if (!key->folded) {
+        key_release(key);
+        return PyErr_NoMemory();
+    }
+    perhaps_fold_case(key->folded, key->bytes, key->nbytes);
+    key->bytes = key->folded;
+    return true;
+}
+
+void key_release_held(struct key *key)
+{
+    if (key->has_view)
+        PyBuffer_Release(&key->view);
+    PyMem_Free(key->folded);
+}
+
 /* A bool is an int for Python, but hardly ever meant as a key. */
-bool key_take_other(PyObject *object, bool integers, struct key *key)
+static bool take(PyObject *object, enum key_form form, struct key *key)
 {
     if (Py_IS_TYPE(object, &PyLong_Type))
-        return take_number(object, integers, key);
+        return take_number(object, form, key);
     if (PyBytes_Check(object))
         return take_bytes(object, key);
     if (PyByteArray_Check(object) || PyMemoryView_Check(object))
@@ -108,6 +130,11 @@ bool key_take_other(PyObject *object, bool integers, struct key *key)
         return key->bytes;
     }
     if (PyLong_Check(object) || is_number(object))
-        return take_number(object, integers, key);
+        return take_number(object, form, key);
     return key_refuse(object);
+}
+
+bool key_take_other(PyObject *object, enum key_form form, struct key *key)
+{
+    return take(object, form, key) && (form != KEYS_FOLDED || fold(key));
 }

@@ -7,7 +7,7 @@ int filter_contains(PyObject *object, PyObject *item)
 {
     struct filter *self = (struct filter *)object;
     struct key key;
-    if (!key_take(item, self->integers, &key))
+    if (!key_take(item, self->form, &key))
         return -1;
     const perhaps_filter *filter = filter_now(self, USE_ASK);
     int answer = filter ? perhaps_contains(filter, key.bytes, key.nbytes) : -1;
@@ -19,7 +19,7 @@ PyObject *filter_add(PyObject *object, PyObject *item)
 {
     struct filter *self = (struct filter *)object;
     struct key key;
-    if (!key_take(item, self->integers, &key))
+    if (!key_take(item, self->form, &key))
         return NULL;
     perhaps_filter *filter = filter_now(self, USE_ADD);
     int error = filter ? perhaps_add(filter, key.bytes, key.nbytes) : 0;
@@ -34,7 +34,7 @@ PyObject *filter_add_new(PyObject *object, PyObject *item)
     struct filter *self = (struct filter *)object;
     struct key key;
     bool was_present = false;
-    if (!key_take(item, self->integers, &key))
+    if (!key_take(item, self->form, &key))
         return NULL;
     perhaps_filter *filter = filter_now(self, USE_ADD);
     int error =
@@ -49,7 +49,7 @@ PyObject *filter_remove(PyObject *object, PyObject *item)
 {
     struct filter *self = (struct filter *)object;
     struct key key;
-    if (!key_take(item, self->integers, &key))
+    if (!key_take(item, self->form, &key))
         return NULL;
     perhaps_filter *filter = filter_now(self, USE_ADD);
     int error = filter ? perhaps_remove(filter, key.bytes, key.nbytes) : 0;
@@ -64,7 +64,7 @@ PyObject *filter_count(PyObject *object, PyObject *item)
     struct filter *self = (struct filter *)object;
     struct key key;
     uint64_t count = 0;
-    if (!key_take(item, self->integers, &key))
+    if (!key_take(item, self->form, &key))
         return NULL;
     const perhaps_filter *filter = filter_now(self, USE_ASK);
     int error = filter ? perhaps_count(filter, key.bytes, key.nbytes, &count) : 0;
@@ -81,8 +81,7 @@ PyObject *filter_get(PyObject *object, PyObject *args)
     PyObject *item, *other = Py_None;
     struct key key;
     uint32_t value = 0;
-    if (!PyArg_ParseTuple(args, "O|O:get", &item, &other) ||
-        !key_take(item, self->integers, &key))
+    if (!PyArg_ParseTuple(args, "O|O:get", &item, &other) || !key_take(item, self->form, &key))
         return NULL;
     const perhaps_filter *filter = filter_now(self, USE_ASK);
     int error = filter ? perhaps_lookup(filter, key.bytes, key.nbytes, &value) : 0;

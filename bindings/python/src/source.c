@@ -69,17 +69,19 @@ static int make_integers(const struct array *array, size_t first, size_t count,
 void array_of_numbers(struct source *source, const void *items, size_t count, Py_ssize_t nbytes,
                       Py_ssize_t stride, bool is_signed)
 {
-    bool as_they_lie = nbytes == sizeof(uint64_t) && stride == nbytes && !source->integers;
+    bool as_they_lie =
+        nbytes == sizeof(uint64_t) && stride == nbytes && source->form != KEYS_INTEGERS;
     source->array = (struct array){
         .count = count,
         .keys = perhaps_keys_packed(items, sizeof(uint64_t), count),
-        .make = as_they_lie        ? NULL
-                : source->integers ? make_integers
-                                   : make_numbers,
+        .make = as_they_lie                     ? NULL
+                : source->form == KEYS_INTEGERS ? make_integers
+                                                : make_numbers,
         .items = items,
         .stride = stride,
         .item_nbytes = nbytes,
         .is_signed = is_signed,
+        .is_numbers = true,
     };
 }
 
@@ -301,7 +303,7 @@ static bool add_item(struct source *source, PyObject *object)
     struct key taken;
     if (!held)
         return false;
-    if (!key_take(held, source->integers, &taken)) {
+    if (!key_take(held, source->form == KEYS_FOLDED ? KEYS_PLAIN : source->form, &taken)) {
         Py_DECREF(held);
         return false;
     }
@@ -365,14 +367,15 @@ static bool refuse_single(PyObject *keys)
     return true;
 }
 
-struct source *source_open(PyObject *keys, bool integers)
+struct source *source_open(PyObject *keys, enum key_form form)
 {
     if (refuse_single(keys))
         return NULL;
     struct source *source = PyMem_Malloc(sizeof *source);
     if (!source)
         return (struct source *)PyErr_NoMemory();
-    source->integers = integers;
+    source->form = form;
+    source->folding = NULL;
     source->array = (struct array){ 0 };
     source->scratch.text = NULL;
     source->done = source->has_view = false;
@@ -406,6 +409,7 @@ void source_close(struct source *source)
     arrow_close(source);
     PyMem_Free(source->batch);
     PyMem_Free(source->scratch.text);
+    free(source->folding);
     Py_XDECREF(source->owner);
     PyMem_Free(source);
     PyErr_Restore(type, value, trace);
@@ -422,7 +426,72 @@ size_t source_hint(const struct source *source, PyObject *keys)
     return length <= 0 ? 0 : (size_t)(length < most ? length : most);
 }
 
-int source_each(struct source *source, visit_function *visit, void *context)
+/* Who gets the keys when their letters are small. */
+struct folded_visit {
+    struct folding *folding;
+    const struct items *items; /* NULL: of an array */
+    visit_function *visit;
+    void *context;
+};
+
+/* Returns whether the key was an int, which has no letters. */
+static bool is_number(const struct items *items, const struct perhaps_key *key)
+{
+    const char *bytes = key->bytes;
+    return items && bytes >= items->number[0] && bytes < items->number[CHUNK_KEYS];
+}
+
+/* Copies as many texts as have room, from number 'at' on, with small letters.  Returns how
+ * many. */
+static size_t fold_some(const struct folded_visit *v, const struct perhaps_keys *keys,
+                        size_t at)
+{
+    struct folding *folding = v->folding;
+    size_t n = 0, used = 0;
+    for (; n < CHUNK_KEYS && at + n < keys->count; n++) {
+        const struct perhaps_key key = perhaps_keys_at(keys, at + n);
+        if (key.nbytes > sizeof folding->text - used)
+            break;
+        folding->each[n] = key;
+        if (is_number(v->items, &key))
+            continue;
+        perhaps_fold_case(folding->text + used, key.bytes, key.nbytes);
+        folding->each[n].bytes = folding->text + used;
+        used += key.nbytes;
+    }
+    return n;
+}
+
+/* Visits one text for which there is no room. */
+static int visit_long(const struct folded_visit *v, const struct perhaps_keys *keys, size_t at,
+                      size_t first)
+{
+    const struct perhaps_key key = perhaps_keys_at(keys, at);
+    char *text = malloc(key.nbytes);
+    if (!text)
+        return PERHAPS_ERR_MEMORY;
+    perhaps_fold_case(text, key.bytes, key.nbytes);
+    const struct perhaps_key folded = { text, key.nbytes };
+    const struct perhaps_keys one = perhaps_keys_each(&folded, 1);
+    int error = v->visit(v->context, &one, first + at);
+    free(text);
+    return error;
+}
+
+static int visit_folded(void *context, const struct perhaps_keys *keys, size_t first)
+{
+    const struct folded_visit *v = context;
+    int error = 0;
+    for (size_t at = 0, n; at < keys->count && !error; at += n) {
+        n = fold_some(v, keys, at);
+        const struct perhaps_keys some = perhaps_keys_each(v->folding->each, n);
+        error = n ? v->visit(v->context, &some, first + at) : visit_long(v, keys, at, first);
+        n += !n;
+    }
+    return error;
+}
+
+static int each(struct source *source, visit_function *visit, void *context)
 {
     const struct array *array = &source->array;
     int error = 0;
@@ -437,6 +506,16 @@ int source_each(struct source *source, visit_function *visit, void *context)
         first += made.count;
     }
     return error;
+}
+
+int source_each(struct source *source, visit_function *visit, void *context)
+{
+    if (source->form != KEYS_FOLDED || source->array.is_numbers)
+        return each(source, visit, context);
+    if (!source->folding)
+        source->folding = malloc(sizeof *source->folding);
+    struct folded_visit folded = { source->folding, source->batch, visit, context };
+    return folded.folding ? each(source, visit_folded, &folded) : PERHAPS_ERR_MEMORY;
 }
 
 void raise_bad_text(void)

@@ -24,6 +24,12 @@ struct scratch {
 /* Instead of an error of the library: an item of an array of text is no Unicode. */
 enum { BAD_TEXT = 1 };
 
+/* Texts whose letters are made small. */
+struct folding {
+    struct perhaps_key each[CHUNK_KEYS];
+    char text[CHUNK_TEXT_NBYTES];
+};
+
 /* Keys in memory.  If 'make' is NULL they lie there as the library takes them: 'keys'. */
 struct array {
     size_t count;
@@ -37,15 +43,17 @@ struct array {
     const char *items;
     Py_ssize_t stride, item_nbytes;
     bool is_signed;
+    bool is_numbers;          /* which have no letters */
     const void *const *heaps; /* Arrow's views: where the long ones lie */
 };
 
 struct items; /* Python's objects of one batch of an iterator */
 
 struct source {
-    bool integers; /* the filter is a bitmap */
+    enum key_form form;
     struct array array;
     struct scratch scratch;
+    struct folding *folding; /* NULL: not needed yet */
 
     /* Sets 'array' to the next keys and returns 1; 0 if there are none; -1 with an
      * exception. */
@@ -63,15 +71,15 @@ struct source {
 };
 
 /* Returns a source of the keys, which must live as long; or NULL with an exception set. */
-struct source *source_open(PyObject *keys, bool integers);
+struct source *source_open(PyObject *keys, enum key_form form);
 void source_close(struct source *source);
 
 /* How many keys there will be, or about; 0 if nobody knows. */
 size_t source_hint(const struct source *source, PyObject *keys);
 
 /* Calls visit() with all keys of the array, some at a time, of which the first has the number
- * 'first', until it returns something else than 0, and returns that, or BAD_TEXT.  Needs no
- * GIL. */
+ * 'first', until it returns something else than 0, and returns that, BAD_TEXT or
+ * PERHAPS_ERR_MEMORY.  Needs no GIL. */
 typedef int visit_function(void *context, const struct perhaps_keys *keys, size_t first);
 int source_each(struct source *source, visit_function *visit, void *context);
 
