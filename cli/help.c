@@ -8,18 +8,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "messages.h"
+
 /* ---- Help ------------------------------------------------------------------------- */
 
 /* The width of the text, the column of explanations, and how many options help shows first. */
-enum { WIDTH = 79, LEFT = 24, USUAL = 10 };
+enum { WIDTH = 79, WIDTH_LEAST = 40, LEFT = 24, VERB_LEFT = 13, USUAL = 10 };
 
-/* Prints words in lines of up to WIDTH characters, which begin at 'indent'.  A newline in the
- * text begins a new line, too.  'column' is where the first line already is. */
+/* Returns the width of the text: that of the terminal, if it is narrower than usual. */
+static size_t width_of(FILE *to)
+{
+    const unsigned columns = terminal_columns(fileno(to));
+    return columns > WIDTH ? WIDTH : columns > WIDTH_LEAST ? columns - 1 : WIDTH_LEAST;
+}
+
+/* Prints words in lines as wide as the text, which begin at 'indent'.  A newline in the text
+ * begins a new line, too.  'column' is where the first line already is. */
 static void print_words(const char *text, size_t column, size_t indent, FILE *to)
 {
+    const size_t width = width_of(to);
     for (bool first = true; *text; first = false) {
         size_t length = strcspn(text, " \n");
-        if (!first && column + 1 + length > WIDTH) {
+        if (!first && column + 1 + length > width) {
             fprintf(to, "\n%*s", (int)indent, "");
             column = indent;
         } else if (!first) {
@@ -30,7 +40,7 @@ static void print_words(const char *text, size_t column, size_t indent, FILE *to
         column += length;
         text += length;
         if (*text == '\n')
-            column = WIDTH;
+            column = width;
         text += *text != '\0';
     }
     putc('\n', to);
@@ -39,8 +49,11 @@ static void print_words(const char *text, size_t column, size_t indent, FILE *to
 /* Prints a name, and what it means in a column beside it. */
 static void print_entry(const char *left, const char *text, FILE *to)
 {
-    int length = fprintf(to, "  %-*s ", LEFT - 3, left);
-    print_words(text, length > LEFT ? (size_t)length : LEFT, LEFT, to);
+    int length = fprintf(to, "  %s", left);
+    if (length >= LEFT) /* the text begins in the next line */
+        putc('\n', to), length = 0;
+    fprintf(to, "%*s", LEFT - length, "");
+    print_words(text, LEFT, LEFT, to);
 }
 
 static void print_option(const struct option_row *option)
@@ -71,8 +84,10 @@ static void print_options(const struct verb *verb, bool all)
 void help_usage(const struct verb *verbs, FILE *to)
 {
     fputs("usage: perhaps VERB [OPTION...] [OPERAND...]\n\n", to);
-    for (const struct verb *verb = verbs; verb->name; verb++)
-        fprintf(to, "  %-8s %s\n", verb->name, verb->summary);
+    for (const struct verb *verb = verbs; verb->name; verb++) {
+        fprintf(to, "  %-*s ", VERB_LEFT - 3, verb->name);
+        print_words(verb->summary, VERB_LEFT, VERB_LEFT, to);
+    }
     fputs("\n'perhaps help VERB' tells more, 'man perhaps' all.\n", to);
 }
 

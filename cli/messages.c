@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <perhaps_build.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,9 +35,11 @@ double seconds_worked(const struct settings *settings)
 
 /* ---- Progress ---------------------------------------------------------------------- */
 
-/* In seconds.  Work that takes less time needs no progress line. */
-#define PATIENCE_S 1.0
-#define REDRAW_S   0.2
+/* In seconds.  Work that takes less time needs no progress line; and how much time is left is
+ * not known at its beginning. */
+#define PATIENCE_S   1.0
+#define REDRAW_S     0.2
+#define EXPERIENCE_S 3.0
 
 /* Whether the terminal shows the progress line.  Under the lock of stderr: a stage may print a
  * line while another thread draws. */
@@ -50,28 +54,47 @@ void progress_start(struct progress *progress, const struct settings *settings,
     };
 }
 
+unsigned terminal_columns(int fd)
+{
+    struct winsize size;
+    return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : UINT_MAX;
+}
+
+/* Draws the line, and of a line for which the terminal is too narrow the beginning: the rest
+ * would go to a line of its own, and stay there. */
+static void draw(const char *doing, const char *part, const char *left, const char *done,
+                 const char *fast)
+{
+    char line[256];
+    const unsigned columns = terminal_columns(STDERR_FILENO);
+    snprintf(line, sizeof line, "perhaps: %s%s%s, %s%s", doing, part, left, done, fast);
+    if (columns <= strlen(line))
+        line[columns - 1] = '\0';
+    flockfile(stderr);
+    on_screen = true;
+    fprintf(stderr, "\r\033[K%s", line);
+    fflush(stderr);
+    funlockfile(stderr);
+}
+
 void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint64_t nbytes)
 {
     double now = seconds_now(), seconds = now - progress->started;
     if (!progress->wanted || seconds < PATIENCE_S || now - progress->drawn < REDRAW_S)
         return;
     progress->drawn = now;
-    flockfile(stderr);
-    on_screen = true;
-    fprintf(stderr, "\r\033[Kperhaps: %s", progress->doing);
+    struct text part = { "" }, left = { "" };
     if (progress->total_nbytes > 0 && nbytes > 0) {
         double share = (double)nbytes / (double)progress->total_nbytes;
         share = share < 1 ? share : 1; /* a file may have grown */
-        fprintf(stderr, " %3.0f %%, %s left", share * 100,
-                duration(ceil(seconds * (1 - share) / share)).s);
+        part = text_of(" %3.0f %%", share * 100);
+        if (seconds >= EXPERIENCE_S)
+            left = text_of(", %s left", duration(ceil(seconds * (1 - share) / share)).s);
     }
-    if (of_keys)
-        fprintf(stderr, ", %s%s", counted(nkeys, "key").s, speed(nkeys, seconds, " keys/s").s);
-    else
-        fprintf(stderr, ", %s, %s", scaled((double)nbytes, "B").s,
-                scaled((double)nbytes / seconds, "B/s").s);
-    fflush(stderr);
-    funlockfile(stderr);
+    draw(progress->doing, part.s, left.s,
+         of_keys ? counted(nkeys, "key").s : scaled((double)nbytes, "B").s,
+         of_keys ? speed(nkeys, seconds, " keys/s").s
+                 : text_of(", %s", scaled((double)nbytes / seconds, "B/s").s).s);
 }
 
 void progress_erase(void)

@@ -95,6 +95,9 @@ void progress_start(struct progress *progress, const struct settings *settings,
  * 'of_keys' it tells the number of keys, else the number of bytes. */
 void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint64_t nbytes);
 
+/* Returns how many columns the terminal has; UINT_MAX if it does not tell, or is none. */
+unsigned terminal_columns(int fd);
+
 /* Erases the line, if it is on the terminal. */
 void progress_erase(void);
 

@@ -137,8 +137,8 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
         if (!keeps_rate(g, (double)g->field[FPR_UNTIL]) || !keeps_rate(g, (double)g->capacity))
             continue;
         snprintf(why, WHY_NBYTES,
-                 "grows in place, page by page, keys can be removed: slots of %u bits, two "
-                 "cache lines of one page a key",
+                 "grows in place, keys can be removed: slots of %u bits, some for growth, and "
+                 "two cache lines a key at any size; a chain has fewer, and asks each layer",
                  (unsigned)bits);
         return 0;
     }
