@@ -168,32 +168,37 @@ bool window_to_present(RedisModuleCtx *ctx, const struct opened *o)
     return true;
 }
 
-/* Returns whether somebody, and not the master or the AOF, names a time that the window would
- * take years to forget. */
-static bool is_far_ahead(RedisModuleCtx *ctx, const struct opened *o, uint64_t to_ms)
+/* Moves a window to a time that somebody names; or that the master or the AOF does, which is
+ * done as it stands.  Else a time far ahead of the clock is refused, which would take years to
+ * be forgotten; and a window that is ahead is not brought back further than to the clock, by
+ * which it would then forget all.  Returns false if the time is refused. */
+static bool move_window(RedisModuleCtx *ctx, const struct opened *o, uint64_t to_ms)
 {
     const uint64_t now_ms = (uint64_t)server.Milliseconds();
-    return !(server.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING)) && to_ms > now_ms &&
-           to_ms - now_ms > own_window_ms(o->filter);
+    const bool replayed = server.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING);
+    const uint64_t back_ms = replayed || to_ms > now_ms ? to_ms : now_ms;
+    if (!replayed && to_ms > now_ms && to_ms - now_ms > own_window_ms(o->filter))
+        return false;
+    if (own_advance(o->filter, to_ms))
+        server.Replicate(ctx, "PERHAPS.ADVANCE", "sl", o->name, (long long)to_ms);
+    else if (own_set_back(o->filter, back_ms))
+        server.Replicate(ctx, "PERHAPS.ADVANCE", "sl", o->name, (long long)back_ms);
+    else
+        return true;
+    key_changed(ctx, o, "perhaps.advance");
+    return true;
 }
 
 int perhaps_advance_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    long long now_ms;
+    long long to_ms;
     if (argc != 3)
         return server.WrongArity(ctx);
-    if (!word_number(argv[2], 1, INT64_MAX, &now_ms))
+    if (!word_number(argv[2], 1, INT64_MAX, &to_ms))
         return server.ReplyWithError(ctx, "ERR invalid time: it is milliseconds since 1970");
-    const uint64_t to_ms = (uint64_t)now_ms;
     struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
     if (!key_refused(ctx, &o, NOT_FOUND)) {
-        const bool ahead = is_window(&o) && is_far_ahead(ctx, &o, to_ms);
-        if (is_window(&o) && !ahead &&
-            (own_advance(o.filter, to_ms) || own_set_back(o.filter, to_ms))) {
-            server.ReplicateVerbatim(ctx);
-            key_changed(ctx, &o, "perhaps.advance");
-        }
-        if (ahead)
+        if (is_window(&o) && !move_window(ctx, &o, (uint64_t)to_ms))
             server.ReplyWithError(ctx, "ERR the time is further ahead of the server's clock "
                                        "than the window is long");
         else

@@ -322,6 +322,7 @@ static void begin_stage(struct stage *s, const struct perhaps_kind *kind)
     s->path = temp_path("secretive");
     s->journaled = temp_path("journaled");
     remove(path_of_journal(s).text);
+    remove(s->journaled.text);
     expect_success(perhaps_save(original, s->path.text));
     expect_success(perhaps_save(original, s->journaled.text));
     s->bytes = aligned_bytes(original);

@@ -125,6 +125,26 @@ create_at() {
 }
 test_create() { both create_at; }
 
+# What was done to lines is noted on the servers, and done by whoever uses the filter.
+note_at() {
+    printf 'x,Foo\ny,BAR\n' >in
+    works create -q -n 1000 -p 1e-6 --field 2 --delimiter , --ignore-case $at/noted
+    works add -q $at/noted in
+    writes $'1,foo\n2,bAR\n' query $at/noted <(printf '1,foo\n2,bAR\n3,baz\n')
+    writes $'FOO\n' query --field 1- $at/noted <(printf 'FOO\nbaz\n')
+    writes '' dedup --state $at/noted <(printf '5,FOO\n')
+    shows '^keys made of +field=2 delimiter=, ignore-case$' info $at/noted
+    works convert -q $at/noted g
+    shows '^keys made of +field=2 delimiter=, ignore-case$' info --all g
+    works build --kind blocked --together -q -n 100 --ignore-case -o h <(echo Foo)
+    works convert -q h $at/small
+    writes $'fOO\n' query $at/small <(printf 'fOO\nbar\n')
+    works create -q -n 100 $at/plain
+    refused_adds=$(printf 'A\n' | "$program" add --ignore-case $at/plain 2>&1)
+    check "note: letters treated otherwise" grep -q 'was made without it' <<<"$refused_adds"
+}
+test_note() { both note_at; }
+
 # A process died while it made the filter: everything but delete is refused.
 half_made_at() {
     local verb

@@ -280,10 +280,11 @@ bool is_note(const char *text, size_t nbytes)
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
 {
     const char *note = hashing->note ? hashing->note : "";
-    *hasher = (struct hasher){ .id = hashing->hash, .seed = hashing->seed, .ready = true };
+    *hasher = (struct hasher){
+        .id = hashing->hash, .seed = hashing->seed, .ready = true, .note = note
+    };
     if ((unsigned)hasher->id >= PERHAPS_HASH_COUNT || !is_note(note, strlen(note)))
         return PERHAPS_ERR_ARGUMENT;
-    memcpy(hasher->note, note, strlen(note) + 1);
     if (!take_secret(hasher, hashing)) {
         if (hasher->id == PERHAPS_HASH_CUSTOM)
             return PERHAPS_ERR_SECRET;
@@ -303,7 +304,9 @@ int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t c
 {
     if (id >= PERHAPS_HASH_COUNT)
         return PERHAPS_ERR_VERSION;
-    *hasher = (struct hasher){ .id = (enum perhaps_hash)id, .seed = seed, .check = check };
+    *hasher = (struct hasher){
+        .id = (enum perhaps_hash)id, .seed = seed, .check = check, .note = ""
+    };
     if (take_secret(hasher, hashing)) {
         hasher->ready = check_value(hasher) == check;
         return hasher->ready ? 0 : PERHAPS_ERR_SECRET;

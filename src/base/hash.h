@@ -12,15 +12,15 @@
 
 struct hasher {
     enum perhaps_hash id;
-    enum cpu cpu;                    /* which instructions may hash integers faster */
+    enum cpu cpu : 8;                /* which instructions may hash integers faster */
+    bool ready;                      /* false: opened without its secret or function */
     uint64_t seed;                   /* xxh3; 0 for other hashes */
     uint64_t flip;                   /* xxh3 of 64 bits: xxh3_flip() of the seed */
     uint64_t check;                  /* half of the hash of a fixed text */
     uint8_t secret[16];              /* sip */
-    bool ready;                      /* false: opened without its secret or function */
     perhaps_hash_function *function; /* custom */
     void *context;                   /* custom: passed to 'function' */
-    char note[PERHAPS_NOTE_MAX + 1]; /* what was done to keys before */
+    const char *note; /* what was done to keys before: not NULL; not the hasher's own */
 };
 
 /* Returns whether these bytes can be a note: there are not too many, and no control characters

@@ -49,6 +49,8 @@ static int begin_waiting(perhaps_builder *b, const struct geometry *g)
         error = hasher_create(&b->hasher, &hashing);
     if (error)
         return error;
+    memcpy(b->note, b->hasher.note, strlen(b->hasher.note) + 1);
+    b->hasher.note = b->note;
     if (folder) {
         b->folder = allocate(&b->allocator, strlen(folder) + 1);
         if (!b->folder)

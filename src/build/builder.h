@@ -14,6 +14,7 @@ struct perhaps_builder {
     struct perhaps_build_options how;
     struct perhaps_allocator allocator;
     struct hasher hasher;
+    char note[PERHAPS_NOTE_MAX + 1]; /* of the hasher */
     const struct filter_kind *kind; /* whose keys wait in the pile; NULL: 'filter' takes them */
     bool knows_capacity;            /* the caller told how many keys there will be */
     bool finished;

@@ -62,7 +62,10 @@ struct mapping {
     int fd;              /* of a file that is written in place; else one of the two below */
     pid_t process;       /* which process opened it */
     uint8_t sound; /* 1: all pages have their checksums; by atomics: threads look at once */
+    const struct mapping_calls *calls;
+};
 
+struct mapping_calls {
     /* Does what filter_check() does; or if 'once', nothing where the pages were found sound. */
     int (*check)(const perhaps_filter *f, bool once);
 
@@ -106,8 +109,8 @@ enum deed {
     DEED_REMOVE = 3,
     DEED_CLEAR = 4,
     DEED_ROTATE = 5,
-    DEED_ADVANCE = 6, /* to a time: the place of the hash */
-    DEED_BRANCH = 7,  /* none: a writer begins a branch of the journal (journal.h) */
+    DEED_ADVANCE = 6,  /* to a time: the place of the hash */
+    DEED_BRANCH = 7,   /* none: a writer begins a branch of the journal (journal.h) */
     DEED_SET_BACK = 8, /* to a time, too */
 };
 
@@ -598,13 +601,13 @@ int filter_new_like(const perhaps_filter *model, const struct hasher *hasher,
  * PERHAPS_ERR_DAMAGED. */
 static inline int filter_check(const perhaps_filter *f)
 {
-    return f->mapping.check ? f->mapping.check(f, false) : 0;
+    return f->mapping.calls ? f->mapping.calls->check(f, false) : 0;
 }
 
 /* The same for what leaves in pieces: all is compared before the first. */
 static inline int filter_check_once(const perhaps_filter *f)
 {
-    return f->mapping.check ? f->mapping.check(f, true) : 0;
+    return f->mapping.calls ? f->mapping.calls->check(f, true) : 0;
 }
 
 /* Makes a copy in memory with this hash, which gives the same hashes as that of the filter, and

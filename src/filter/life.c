@@ -39,6 +39,23 @@ static bool allocate_body(perhaps_filter *f)
     return !writers_nbytes || (f->writers = allocate(&f->allocator, writers_nbytes));
 }
 
+/* Copies the note of the hasher, for as long as the filter is there, unless it is empty.
+ * Returns false if there is not enough memory. */
+static bool keep_note(perhaps_filter *f)
+{
+    const char *note = f->hasher.note;
+    char *own = *note ? allocate(&f->allocator, strlen(note) + 1) : NULL;
+    f->hasher.note = own ? strcpy(own, note) : "";
+    return own || !*note;
+}
+
+/* Returns how much memory the filter's own copy of the note has. */
+static size_t note_nbytes(const perhaps_filter *f)
+{
+    const size_t nbytes = strlen(f->hasher.note);
+    return nbytes ? nbytes + 1 : 0;
+}
+
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter)
@@ -61,7 +78,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->parts.part = f->parts.few;
     f->parts.room = PARTS_FEW;
     filter_reset_room(f);
-    if ((shared && kind->composite && !parts_reserve(f, PARTS_MOST)) ||
+    if (!keep_note(f) || (shared && kind->composite && !parts_reserve(f, PARTS_MOST)) ||
         (with_body && !allocate_body(f))) {
         perhaps_free(f);
         return PERHAPS_ERR_MEMORY;
@@ -194,11 +211,13 @@ void perhaps_free(perhaps_filter *f)
     if (f->state)
         f->kind->grows->detach(f);
     if (f->mapping.file)
-        f->mapping.release(f);
+        f->mapping.calls->release(f);
     if (f->body_nbytes)
         release(&f->allocator, f->body.bytes, f->body_nbytes);
     if (f->writers)
         release(&f->allocator, f->writers, filter_writers_nbytes(f));
+    if (note_nbytes(f))
+        release(&f->allocator, (char *)f->hasher.note, note_nbytes(f));
     sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
     struct perhaps_allocator allocator = f->allocator;
     release(&allocator, f, sizeof *f);
@@ -303,6 +322,8 @@ uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
         nbytes += f->kind->grows->state_nbytes(f);
     if (f->writers)
         nbytes += taken_nbytes(a, filter_writers_nbytes(f));
+    if (note_nbytes(f))
+        nbytes += taken_nbytes(a, note_nbytes(f));
     if (f->checked)
         nbytes += taken_nbytes(a, f->checked->guard->checked_nbytes(f));
     if (f->parts.part != f->parts.few)
@@ -347,6 +368,8 @@ static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mo
         f->writers = f->body.writers = relocate(a, mover, f->writers, filter_writers_nbytes(f));
     if (f->checked)
         f->checked = relocate(a, mover, f->checked, f->checked->guard->checked_nbytes(f));
+    if (note_nbytes(f))
+        f->hasher.note = relocate(a, mover, (char *)f->hasher.note, note_nbytes(f));
     if (f->state)
         f->kind->grows->relocate(f, body, mover);
     return relocate_struct(f, mover);

@@ -17,6 +17,7 @@ struct perhaps_layout {
     const struct filter_kind *kind;
     struct geometry geometry;
     struct hasher hasher;
+    char note[PERHAPS_NOTE_MAX + 1]; /* of the hasher */
     struct perhaps_allocator allocator;
 };
 
@@ -34,6 +35,8 @@ static int make(const struct filter_kind *kind, const struct geometry *g,
     l->kind = kind;
     l->geometry = *g;
     l->hasher = *hasher; /* not by a compound literal, which leaves a copy on the stack */
+    memcpy(l->note, hasher->note, strlen(hasher->note) + 1);
+    l->hasher.note = l->note;
     l->allocator = a;
     l->hasher.cpu = cpu_choose();
     return 0;
@@ -114,7 +117,7 @@ int perhaps_layout_restore(const struct perhaps_description *d,
         return error;
     error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
                            hashing ? hashing : &nothing, !hashing);
-    memcpy(hasher.note, d->note, sizeof hasher.note);
+    hasher.note = d->note;
     if (!error)
         error = make(kind, &g, &hasher, NULL, layout);
     sodium_memzero(hasher.secret, sizeof hasher.secret);
@@ -154,7 +157,7 @@ void perhaps_layout_describe(const perhaps_layout *layout, struct perhaps_descri
         .check = layout->hasher.check,
     };
     memcpy(d->field, g->field, sizeof d->field);
-    memcpy(d->note, layout->hasher.note, sizeof d->note);
+    memcpy(d->note, layout->note, sizeof d->note);
 }
 
 void perhaps_layout_plan(const perhaps_layout *layout, struct perhaps_plan *plan)

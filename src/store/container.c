@@ -202,7 +202,7 @@ void container_plan(const perhaps_filter *f, struct header *h)
         .hash_check = f->hasher.check,
         .note_nbytes = note_nbytes,
     };
-    memcpy(h->note, f->hasher.note, sizeof h->note);
+    memcpy(h->note, f->hasher.note, note_nbytes + 1);
 }
 
 struct encoder {

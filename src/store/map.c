@@ -52,9 +52,12 @@ static void release_mapping(perhaps_filter *f)
     errno = saved;
 }
 
+static const struct mapping_calls of_file = { .check = check_saved_pages,
+                                              .release = release_mapping };
+
 bool is_mapped_file(const perhaps_filter *f)
 {
-    return f->mapping.file && f->mapping.release == release_mapping;
+    return f->mapping.calls == &of_file;
 }
 
 static int fd_of(const struct reading *r)
@@ -64,7 +67,7 @@ static int fd_of(const struct reading *r)
 
 /* Takes the bytes of a file for the filter.  The bodies of the filter and its parts are used
  * where they lie in them. */
-static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(perhaps_filter *f))
+static int use_bodies(struct reading *r, uint8_t *file, const struct mapping_calls *calls)
 {
     const struct header *h = &r->head.header;
     perhaps_filter *f = r->made[0];
@@ -73,8 +76,7 @@ static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(per
                                    .pages_offset = h->nbytes,
                                    .table_offset = h->table_offset,
                                    .fd = MAPPED_AS_SAVED,
-                                   .check = check_saved_pages,
-                                   .release = release_file };
+                                   .calls = calls };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
         r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
@@ -106,7 +108,7 @@ static int map_bodies(struct reading *r)
 {
     int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
     void *map = map_shared(NULL, r->head.header.file_nbytes, protection, 0, fd_of(r));
-    return map == MAP_FAILED ? failed_map() : use_bodies(r, map, release_mapping);
+    return map == MAP_FAILED ? failed_map() : use_bodies(r, map, &of_file);
 }
 
 enum { IN_MEMORY = MAP_PRIVATE | MAP_NORESERVE };
@@ -143,7 +145,7 @@ static int map_in_memory(struct reading *r)
         munmap(file, behind + nbytes);
         return error;
     }
-    int error = use_bodies(r, file, release_mapping);
+    int error = use_bodies(r, file, &of_file);
     r->made[0]->mapping.fd = MAPPED_IN_MEMORY;
     return error;
 }
@@ -276,11 +278,14 @@ static void release_nothing(perhaps_filter *f)
     check_end(f);
 }
 
+static const struct mapping_calls of_memory = { .check = check_saved_pages,
+                                                .release = release_nothing };
+
 /* Uses the bodies where they lie in memory, which nobody writes to: the filter is read only. */
 static int use_memory(struct reading *r)
 {
     const struct memory *m = r->source->context;
-    return use_bodies(r, (uint8_t *)m->bytes, release_nothing);
+    return use_bodies(r, (uint8_t *)m->bytes, &of_memory);
 }
 
 int perhaps_from_bytes(const void *bytes, size_t nbytes,

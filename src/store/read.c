@@ -214,7 +214,7 @@ static int read_sections(struct reading *r, perhaps_filter **filter)
     if (!error)
         error = hasher_restore(&r->hasher, h->hash_id, h->hash_seed, h->hash_check,
                                &r->options->hashing, r->options->without_secret);
-    memcpy(r->hasher.note, h->note, sizeof h->note);
+    r->hasher.note = h->note;
     if (!error)
         error = make_all(r);
     if (error)

@@ -469,14 +469,21 @@ def test_advance(talk2):
     talk2.says("PERHAPS.ADVANCE w 1", "+OK")  # the past: nothing is forgotten
     talk2.says("BF.EXISTS w a", ":1")
     now = int(talk2.ok("TIME")[0])
-    talk2.says(f"PERHAPS.ADVANCE w {(now + 7200) * 1000}", "+OK")
-    talk2.says("BF.EXISTS w a", ":0")
-    talk2.says("BF.ADD w a", ":1")
+    talk2.says(f"PERHAPS.ADVANCE w {(now + 7200) * 1000}",
+               "-ERR the time is further ahead of the server's clock than the window is long")
     talk2.says("BF.EXISTS w a", ":1")
-    talk2.says("PERHAPS.ADVANCE w 9223372036854775807", "+OK")
-    talk2.says("BF.ADD w a", ":1")
-    talk2.says("BF.EXISTS w a", ":1")
-    for words in "n 5", "w x", "w 0", "w -1":
+    talk2.ok("BF.RESERVE v .0001 1000 WINDOW 400ms")
+    talk2.ok("BF.ADD v a")
+    now = talk2.ok("TIME")
+    now = int(now[0]) * 1000 + int(now[1]) // 1000
+    talk2.says(f"PERHAPS.ADVANCE v {now + 300}", "+OK")
+    talk2.says(f"PERHAPS.ADVANCE v {now + 100}", "+OK")  # back again
+    talk2.says("BF.EXISTS v a", ":1")
+    time.sleep(.7)
+    talk2.says("BF.EXISTS v a", ":0")
+    talk2.says("BF.ADD v a", ":1")
+    talk2.says("BF.EXISTS v a", ":1")
+    for words in "n 5", "w x", "w 0", "w -1", "w 9223372036854775807":
         assert isinstance(talk2.get("PERHAPS.ADVANCE " + words), Error)
     talk2.ok("BF.ADD f a")
     talk2.says("PERHAPS.ADVANCE f 5", "+OK")
