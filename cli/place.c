@@ -107,9 +107,10 @@ static _Noreturn void fail_lock(struct target *target)
 }
 
 /* Locks the file at 'path', which perhaps_save() of another process may replace meanwhile.
- * 'flags' is O_CREAT to make a lock file, else 0; 'how' is LOCK_EX or LOCK_SH.  Returns whether
- * the file is there.  A file system that has no locks (FUSE, a network's) is no reason to refuse
- * what one process does alone; what several do at once needs them, and the library refuses it. */
+ * 'flags' is O_CREAT to make a lock file, else 0; 'how' is LOCK_EX or LOCK_SH.  Returns
+ * whether the file is there.  A file system that has no locks (FUSE, a network's) is no reason
+ * to refuse what one process does alone; what several do at once needs them, and the library
+ * refuses it. */
 static bool lock_file(struct target *target, const char *path, int flags, int how)
 {
     do {

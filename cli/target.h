@@ -96,7 +96,7 @@ struct target *target_reserve_output(const struct settings *settings);
 /* Ends the program if there is a file that is no filter, unless --force is given. */
 void target_check_replaced(const struct target *target);
 
-/* Ends the program if the file shall be live, and something lies at the place of its journal. */
+/* Ends the program if the file shall be live and something lies where its journal would be. */
 void target_check_journal(const struct target *target);
 
 /* Ends the program because somebody has removed, renamed or replaced the live file or its

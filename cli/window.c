@@ -6,9 +6,9 @@
  * begins with a step, and rounding moves no time from one period to another.
  *
  * A window goes by the latest time that it was told.  So a time that is far ahead of the clock
- * is not told to it, and its line counts as of the latest one before; and a window whose time is
- * ahead all the same, since a clock was wrong, is told of, and brought back by --set-back.  No
- * line is left out for its time: the clock may be the one that is wrong. */
+ * is not told to it, and its line counts as of the latest one before; and a window whose time
+ * is ahead all the same, since a clock was wrong, is told of, and brought back by --set-back.
+ * No line is left out for its time: the clock may be the one that is wrong. */
 #include "window.h"
 
 #include <stdio.h>

@@ -43,8 +43,8 @@ struct description {
     enum perhaps_hash hash;
     uint64_t seed, check;
     char note[PERHAPS_NOTE_MAX + 1]; /* what was done to keys: perhaps_note() */
-    bool counted;     /* its counts have the marker: see counts_read() */
-    bool counts_lost; /* they were removed or replaced, or make no sense */
+    bool counted;                    /* its counts have the marker: see counts_read() */
+    bool counts_lost;                /* they were removed or replaced, or make no sense */
     struct layer_description layer[PERHAPS_LAYERS_MAX];
 };
 

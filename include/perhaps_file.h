@@ -23,11 +23,11 @@ extern "C" {
  * synced and renamed, so that at every moment the old or the new filter is there as a whole.
  * Keeps the mode of an existing file, and a symbolic link, even one that leads nowhere yet.
  * Writes straight to a device or pipe.  Returns 0; or PERHAPS_ERR_IO (errno),
- * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED for a damaged file that is mapped: the old file is
- * as it was, unless all was done but syncing the folder.
- * A live file (below) stays one, with the new filter: that fails with PERHAPS_ERR_UNSUPPORTED if
- * the filter takes no keys later, and with an error of opening the old file to write.
- * If two save to one path at once, each saves its filter whole, and the later one stays. */
+ * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED for a damaged file that is mapped: the old file
+ * is as it was, unless all was done but syncing the folder.  A live file (below) stays one,
+ * with the new filter: that fails with PERHAPS_ERR_UNSUPPORTED if the filter takes no keys
+ * later, and with an error of opening the old file to write.  If two save to one path at once,
+ * each saves its filter whole, and the later one stays. */
 PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
 
 /* Saves like perhaps_save(), but only if nothing is at 'path' yet.  Otherwise what is there

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -20,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- What a poor system lacks ---------------------------------------------------------------- */
+/* ---- What a poor system lacks ------------------------------------------------------------ */
 
 /* What is refused, and how: as exFAT, FUSE, network file systems, containers and old kernels
  * answer. */
@@ -48,7 +47,13 @@ static int refuses(const char *name)
 }
 
 /* The C library's own functions, by their types. */
-#define REAL(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name))
+#define REAL(name)                                                                             \
+    __extension__({                                                                            \
+        __typeof__(&(name)) real_;                                                             \
+        void *const at_ = dlsym(RTLD_NEXT, #name);                                             \
+        memcpy(&real_, &at_, sizeof real_);                                                    \
+        real_;                                                                                 \
+    })
 
 int link(const char *from, const char *to)
 {
@@ -90,8 +95,10 @@ static int open_as(const char *function, const char *path, int flags, mode_t mod
 {
     if ((flags & O_TMPFILE) == O_TMPFILE && refuses("nameless"))
         return -1;
-    return ((int (*)(const char *, int, ...))(uintptr_t)dlsym(RTLD_NEXT, function))(path, flags,
-                                                                                    mode);
+    int (*real)(const char *, int, ...);
+    void *const at = dlsym(RTLD_NEXT, function);
+    memcpy(&real, &at, sizeof real);
+    return real(path, flags, mode);
 }
 
 int open(const char *path, int flags, ...)

@@ -1,9 +1,8 @@
-/* window_ahead_test.c - proves that a time far ahead of the clock is refused, that a window whose
- * time is ahead all the same loses no key and can be brought back, and that a journal does the
- * same again whatever the clock shows: exact bounds, and random operations beside a model that
- * knows what must be remembered.
- *
- * It fails when one time that is wrong makes a window forget nothing for good. */
+/* window_ahead_test.c - proves that a time far ahead of the clock is refused, that a window
+ * whose time is ahead all the same loses no key and can be brought back, and that a journal
+ * does the same again whatever the clock shows: exact bounds, and random operations beside a
+ * model that knows what must be remembered.  It fails when one time that is wrong makes a
+ * window forget nothing for good. */
 #include "live_files.h"
 
 #include <string.h>

@@ -29,9 +29,9 @@ struct key {
     char own[24];
 };
 
-/* What the keys of a filter are: PLAIN; of a filter of integers, which are decimal text, and not
- * 8 bytes; or of one whose note says that case was ignored: the letters of texts and BLOBs are
- * made small. */
+/* What the keys of a filter are: PLAIN; of a filter of integers, which are decimal text, and
+ * not 8 bytes; or of one whose note says that case was ignored: the letters of texts and BLOBs
+ * are made small. */
 enum key_form { KEYS_PLAIN, KEYS_DECIMAL, KEYS_FOLDED };
 
 /* Returns the form of the keys of a filter. */

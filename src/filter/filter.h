@@ -278,7 +278,7 @@ struct forgets {
      * filter that does not go by time. */
     int (*advance)(perhaps_filter *f, uint64_t now);
 
-    /* Does what perhaps_set_back() does.  Returns 0 or PERHAPS_ERR_UNSUPPORTED, as advance(). */
+    /* Does what perhaps_set_back() does.  Returns what advance() does. */
     int (*set_back)(perhaps_filter *f, uint64_t now);
 
     /* Returns how long the filter remembers; 0 if it does not go by time. */

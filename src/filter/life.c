@@ -44,8 +44,9 @@ static bool allocate_body(perhaps_filter *f)
 static bool keep_note(perhaps_filter *f)
 {
     const char *note = f->hasher.note;
-    char *own = *note ? allocate(&f->allocator, strlen(note) + 1) : NULL;
-    f->hasher.note = own ? strcpy(own, note) : "";
+    const size_t nbytes = strlen(note) + 1;
+    char *own = *note ? allocate(&f->allocator, nbytes) : NULL;
+    f->hasher.note = own ? memcpy(own, note, nbytes) : "";
     return own || !*note;
 }
 

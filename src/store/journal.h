@@ -17,10 +17,10 @@
  * Bytes that are on the disk are never written again: a frame does not share a sector with the
  * one before it.
  *
- * Each writer that opens the file begins a branch: it draws a number, which is the first run of
- * its first frame.  Two copies of F and F.journal that go on separately have other branches from
- * there on.  F has the branch of its last record, and the journal must have that, too, behind
- * the same record: so F of one copy is never taken for that of the other one's journal. */
+ * Each writer that opens the file begins a branch: it draws a number, which is the first run
+ * of its first frame.  Two copies of F and F.journal that go on separately have other branches
+ * from there on.  F has the branch of its last record, and the journal must have that, too,
+ * behind the same record: F of one copy is never taken for that of the other one's journal. */
 #ifndef JOURNAL_H
 #define JOURNAL_H
 
@@ -83,7 +83,7 @@ struct journal_begin {
 
 void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], const struct journal_begin *begin);
 
-/* Returns the branch of the record before the first one: the id, if the journal has no other. */
+/* Returns the branch of the record before the first one: the id, if the journal has none. */
 static inline uint64_t journal_first_branch(const struct journal_begin *begin)
 {
     return begin->branch ? begin->branch : begin->id;

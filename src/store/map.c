@@ -91,8 +91,8 @@ static int failed_map(void)
     return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
 }
 
-/* Maps a file as mmap() does, shared.  Some file systems (FUSE) have no shared maps; to be read,
- * a private one is as good. */
+/* Maps a file as mmap() does, shared.  Some file systems (FUSE) have no shared maps; to be
+ * read, a private one is as good. */
 static void *map_shared(void *at, size_t nbytes, int protection, int flags, int fd)
 {
     void *map = mmap(at, nbytes, protection, MAP_SHARED | flags, fd, 0);

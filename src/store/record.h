@@ -15,10 +15,10 @@ struct journal {
     char path[PATH_MAX]; /* of the file, without symbolic links */
     char beside[BESIDE_MAX];
     struct journal_mark mark; /* as it stands in the header of the file */
-    int fd;                   /* of the journal, which is locked */
     uint64_t id;              /* that the journal has */
     uint64_t branch;          /* of the last record */
     uint64_t own;             /* the branch of all records to come */
+    int fd;                   /* of the journal, which is locked */
     pid_t process;            /* which has opened it */
 
     struct frame frames[2];
@@ -33,17 +33,17 @@ struct journal {
     bool has_time;         /* the filter is a window that was told the time */
     bool closes;           /* a frame is written even if it has no records */
     bool holds;            /* records are written by perhaps_sync(), as far as they have room */
+    bool lost;             /* somebody has removed or replaced the file or its journal */
     unsigned active;       /* the frame that takes records */
     int failed;            /* errno of a write or sync that failed; 0: none */
-    bool lost;             /* somebody has removed or replaced the file or its journal */
 
     uint64_t limit;             /* the size at which the file is saved anew */
     uint64_t try_at;            /* after a failure: the size at which that is tried again */
+    bool has_thread;            /* 'thread' was begun, and not joined */
     bool saving;                /* the file is being saved: */
     perhaps_filter *copy;       /* of the filter, */
     struct journal_mark copied; /* which has the records up to this one; */
     uint64_t tail;              /* where later ones begin in the journal */
-    bool has_thread;            /* 'thread' was begun, and not joined */
     int error, reason;          /* of the last time that the file was saved; 0: it was */
     pthread_t thread;
 };
