@@ -107,7 +107,7 @@ static perhaps_filter *from_depths(const uint8_t *depths, uint64_t segments, uns
                                    int wanted)
 {
     struct geometry g = { .capacity = 1000, .fpr = 0.01, .field = { w, 1 << 20, segments } };
-    struct hasher hasher = { .id = PERHAPS_HASH_NONE, .ready = true };
+    struct hasher hasher = { .id = PERHAPS_HASH_NONE, .ready = true, .note = "" };
     perhaps_filter *f;
     expect_success(kind_elastic.set_geometry(&g));
     expect_success(filter_make(&kind_elastic, &g, &hasher, NULL, true, false, &f));
