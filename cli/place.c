@@ -154,18 +154,6 @@ void place_lock(struct target *target)
     }
 }
 
-bool place_has_journal(const struct target *target)
-{
-    struct stat st;
-    char *place = follow(target->path), *journal;
-    if (!place || asprintf(&journal, "%s.journal", place) < 0)
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    bool has = lstat(journal, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size > 0);
-    free(journal);
-    free(place);
-    return has;
-}
-
 bool place_can_share(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);

@@ -16,10 +16,6 @@
  * make the file.  Sets target->fresh.  Ends the program if no file can be made there. */
 void place_lock(struct target *target);
 
-/* Returns whether something lies where the journal of the file will be, if it becomes live, and
- * is not empty. */
-bool place_has_journal(const struct target *target);
-
 /* Returns whether the file may be written, and its file system has what processes need that
  * change a file at once: locks and shared maps. */
 bool place_can_share(const char *path);

@@ -130,7 +130,7 @@ static _Noreturn void fail_kind_of_live(const struct target *target)
 
 void target_check_journal(const struct target *target)
 {
-    if (!perhaps_is_live(target->path) && place_has_journal(target))
+    if (!perhaps_may_become_live(target->path))
         fail_journal(target->path);
 }
 

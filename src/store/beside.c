@@ -25,6 +25,18 @@ int find_journal(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX])
     return 0;
 }
 
+int find_place(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX])
+{
+    if (strlen(path) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return PERHAPS_ERR_IO;
+    }
+    if (follow_links(path, file))
+        return PERHAPS_ERR_IO;
+    name_journal(file, beside);
+    return 0;
+}
+
 bool perhaps_is_live(const char *path)
 {
     uint8_t bytes[HEADER_NBYTES];

@@ -133,6 +133,9 @@ int journal_redo(struct journal_reader *r, perhaps_filter *f, const struct journ
  * PERHAPS_ERR_IO. */
 int find_journal(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX]);
 
+/* The same for a file that need not be there. */
+int find_place(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX]);
+
 /* Sets errno to EBUSY and returns PERHAPS_ERR_IO: another process has the journal. */
 int journal_is_busy(void);
 

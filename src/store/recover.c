@@ -212,24 +212,41 @@ static int lock_journal(struct journal *j, bool create, mode_t mode)
 /* Looks at what lies at the place of the journal of a file that has none.  It may be empty, or
  * what make_live() left when it was cut short.  Anything else stays (EEXIST): if it is a
  * journal, its file was perhaps renamed. */
-static int may_replace(const struct journal *j)
+static int may_replace(int fd, const struct perhaps_allocator *allocator)
 {
     const uint8_t *frame = NULL;
     struct journal_reader r;
     struct stat st;
     size_t nbytes;
     uint64_t first;
-    if (fstat(j->fd, &st))
+    if (fstat(fd, &st))
         return PERHAPS_ERR_IO;
     if (!st.st_size)
         return 0;
-    int error = journal_begin(&r, j->fd, &j->allocator);
+    int error = journal_begin(&r, fd, allocator);
     if (!error)
         error = journal_next(&r, &frame, &nbytes, &first);
     journal_end(&r);
     if (error == PERHAPS_ERR_IO || error == PERHAPS_ERR_MEMORY)
         return error;
     return error || frame || r.header.branch ? is_taken() : 0;
+}
+
+bool perhaps_may_become_live(const char *path)
+{
+    const struct perhaps_allocator allocator = allocator_or_system(NULL);
+    char file[PATH_MAX], beside[BESIDE_MAX];
+    struct stat st;
+    const int saved = errno;
+    bool may = perhaps_is_live(path) || find_place(path, file, beside);
+    if (!may && !is_something_else(beside)) {
+        int fd = open(beside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        may = fd < 0 ? lstat(beside, &st) != 0 : !may_replace(fd, &allocator);
+        if (fd >= 0)
+            close(fd);
+    }
+    errno = saved;
+    return may;
 }
 
 /* Draws a number that nobody else has.  Returns 0 or PERHAPS_ERR_IO. */
@@ -248,7 +265,7 @@ static int make_live(struct journal *j, const perhaps_filter *f)
 {
     const struct content content = { .f = f, .mark = &j->mark };
     struct journal_begin begin = { .first = 1 };
-    int error = may_replace(j);
+    int error = may_replace(j->fd, &j->allocator);
     if (error)
         return error;
     error = check_all_pages(f, true);
