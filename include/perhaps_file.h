@@ -229,9 +229,9 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * what is no filter file, too. */
 PERHAPS_API bool perhaps_is_live(const char *path);
 
-/* Returns whether a file at 'path', which need not be there yet, can become live, or is: nothing
- * lies at the place of its journal that may be of use to somebody.  For those who work long
- * before they save it.  Another process may change that at any time. */
+/* Returns whether a file at 'path', which need not be there yet, can become live, or is:
+ * nothing lies at the place of its journal that may be of use to somebody.  For those who work
+ * long before they save it.  Another process may change that at any time. */
 PERHAPS_API bool perhaps_may_become_live(const char *path);
 
 /* Saves a live file anew, with all that was done, and begins a new journal: then the next one
