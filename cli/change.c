@@ -111,10 +111,8 @@ static void settle_part(const struct change *change, const struct input *input,
 /* Returns whether a key that is added twice is there as often as if it was added once. */
 static bool adds_to_set(const struct change *change)
 {
-    struct perhaps_stats stats;
-    perhaps_stats_of(change->target->filter, &stats);
-    return change->once || !(kind_can(stats.plan.kind, PERHAPS_CAN_REMOVE) ||
-                             kind_can(stats.plan.kind, PERHAPS_CAN_COUNT));
+    return change->once || !(perhaps_abilities_of(change->target->filter) &
+                             (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT));
 }
 
 /* Syncs a live file, and ends the program if something went wrong. */
@@ -143,6 +141,10 @@ static void settle_live(struct change *change, const struct input *input,
 static void settle(struct change *change, const struct input *input, const struct block *last)
 {
     struct target *target = change->target;
+    if (!target->remote && last->error == PERHAPS_ERR_SET)
+        fail("%s: was made without --removable, and stores each key once: build it anew with "
+             "that%s",
+             target->path, target->live ? "" : target->outcome);
     if (!target->remote && last->error == PERHAPS_ERR_UNSUPPORTED)
         fail("%s: %s%s", target->path,
              change->block == remove_block
@@ -277,22 +279,6 @@ static void refuse_itself(const struct target *target)
         input_refuse(target->settings, &old, target->path);
 }
 
-/* Returns whether build stores a key only once.  Copies are for users who remove keys or have
- * them counted, or who name a kind that can.  For others they would only take room, and one key
- * that comes often would soon have no room for its next copy. */
-static bool wants_once(const struct target *target)
-{
-    const struct settings *settings = target->settings;
-    struct perhaps_stats stats;
-    if (settings->once)
-        return true;
-    if (settings->removable || settings->counts || settings->kind)
-        return false;
-    perhaps_stats_of(target->filter, &stats);
-    return kind_can(stats.plan.kind, PERHAPS_CAN_REMOVE) ||
-           kind_can(stats.plan.kind, PERHAPS_CAN_COUNT);
-}
-
 void verb_build(const struct settings *settings)
 {
     struct change building = { .doing = "building", .done = "into", .block = add_block };
@@ -305,7 +291,7 @@ void verb_build(const struct settings *settings)
         target_check_journal(building.target);
     target_begin(building.target, static_count_others(settings));
     if (!building.target->builder)
-        building.once = wants_once(building.target);
+        building.once = settings->once;
     change_filter(&building);
 }
 

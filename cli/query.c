@@ -297,7 +297,11 @@ static void refuse_loop(const struct settings *settings)
 static void check_counts(const struct target *target)
 {
     uint64_t count;
-    if (perhaps_count(target->filter, "", 0, &count) == PERHAPS_ERR_UNSUPPORTED)
+    const int error = perhaps_count(target->filter, "", 0, &count);
+    if (error == PERHAPS_ERR_SET)
+        fail("%s: was made without --count, and stores each key once: build it anew with that",
+             target->path);
+    if (error == PERHAPS_ERR_UNSUPPORTED)
         fail("%s: its kind cannot count: build it with --count", target->path);
 }
 

@@ -199,14 +199,6 @@ static bool plan_built(struct target *target, struct perhaps_options *options)
     return last || once;
 }
 
-/* Returns what copies of a key are for, if the kind was named because it can do that. */
-static unsigned needs_of_copies(const struct settings *settings)
-{
-    const bool named = settings->kind && !settings->once;
-    return (named && kind_can(settings->kind, PERHAPS_CAN_REMOVE) ? PERHAPS_CAN_REMOVE : 0U) |
-           (named && kind_can(settings->kind, PERHAPS_CAN_COUNT) ? PERHAPS_CAN_COUNT : 0U);
-}
-
 static void begin_builder(struct target *target, struct perhaps_options *options)
 {
     const struct settings *settings = target->settings;
@@ -223,8 +215,6 @@ static void begin_builder(struct target *target, struct perhaps_options *options
     hashing_choose(&target->hashing, settings);
     options->capacity = settings->capacity;
     options->hashing = target->hashing.chosen;
-    if (target->sized)
-        options->needs |= needs_of_copies(settings);
     target->options = *options;
     int error = perhaps_builder_create(options, &how, &target->builder);
     if (error)

@@ -85,6 +85,7 @@ enum perhaps_error {
     PERHAPS_ERR_VALUES = -16,   /* a key was given to a builder with two different values */
     PERHAPS_ERR_JOURNAL = -17,  /* the journal of a live file is missing, or is another's */
     PERHAPS_ERR_AHEAD = -18,    /* a time further ahead of the clock than the window is long */
+    PERHAPS_ERR_SET = -19,      /* made without the need to remove or to count keys */
     PERHAPS_ERR_STOPPED = -75,  /* a function of the caller's wants to stop */
 };
 
@@ -356,6 +357,11 @@ PERHAPS_API int perhaps_clear(perhaps_filter *filter);
 
 /* Returns the kind of a filter.  A chain or window may be able to do what its base can, too. */
 PERHAPS_API const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *filter);
+
+/* Returns what this filter can do, a set of enum perhaps_ability: what its kind can; a chain what
+ * its base can, too; and one that was made without the needs PERHAPS_CAN_REMOVE and
+ * PERHAPS_CAN_COUNT can neither, whatever the kind (PERHAPS_ERR_SET). */
+PERHAPS_API unsigned perhaps_abilities_of(const perhaps_filter *filter);
 
 /* Moves the memory of a filter, for allocators that know a better place for it, where memory is
  * less fragmented.  Calls move() for each block that the filter and its parts have taken from

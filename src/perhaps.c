@@ -55,6 +55,9 @@ const char *perhaps_strerror(int error)
                "with 'perhaps backup'";
     case PERHAPS_ERR_AHEAD:
         return "the time is further ahead of the clock than the window is long: look at both";
+    case PERHAPS_ERR_SET:
+        return "a set: it was made without removal and without counts, and stores no copies; "
+               "make it anew with what you need";
     case PERHAPS_ERR_ADDRESS:
         return "not the address of a filter on servers: redis://host:port/name";
     case PERHAPS_ERR_UNREACHABLE:

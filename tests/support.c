@@ -344,6 +344,9 @@ int too_many(const struct perhaps_kind *kind)
 
 /* ---- Filters --------------------------------------------------------------------------- */
 
+/* What needs copies of a key. */
+enum { COPIES = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
+
 struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t capacity,
                                    double fpr, uint64_t seed)
 {
@@ -351,7 +354,8 @@ struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t cap
     return (struct perhaps_options){ .capacity = capacity,
                                      .fpr = fpr,
                                      .kind = kind->name,
-                                     .needs = is_built(kind) ? PERHAPS_CAN_BUILD : 0U,
+                                     .needs = is_built(kind) ? PERHAPS_CAN_BUILD
+                                                             : kind->abilities & COPIES,
                                      .blocked.together = of_lines,
                                      .preference = of_lines ? PERHAPS_PREFER_COMPACT
                                                             : PERHAPS_PREFER_BALANCED,

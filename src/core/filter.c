@@ -28,8 +28,17 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
     error = hasher_create(&hasher, &hashing);
     if (!error)
         error = filter_new(kind, &g, &hasher, options, filter);
+    if (!error && !(options->needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT)))
+        filter_become_set(*filter);
     sodium_memzero(hasher.secret, sizeof hasher.secret);
     return error;
+}
+
+unsigned perhaps_abilities_of(const perhaps_filter *f)
+{
+    const unsigned copies = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT;
+    return (f->kind->about.abilities & ~copies) | (f->removes ? PERHAPS_CAN_REMOVE : 0U) |
+           (f->counts ? PERHAPS_CAN_COUNT : 0U);
 }
 
 /* Returns the hash of a filter like the model: the model's own, or a new one. */
@@ -57,6 +66,8 @@ int perhaps_create_like(const perhaps_filter *model, const struct perhaps_hashin
     int error = hash_like(model, hashing, &hasher);
     if (!error)
         error = filter_new_like(model, &hasher, allocator, model->shared, filter);
+    if (!error && model->is_set)
+        filter_become_set(*filter);
     sodium_memzero(hasher.secret, sizeof hasher.secret);
     return error;
 }
@@ -265,7 +276,7 @@ size_t perhaps_contains_many_at(const perhaps_filter *f, const struct perhaps_ke
 static int may_count(const perhaps_filter *f)
 {
     if (!f->counts)
-        return PERHAPS_ERR_UNSUPPORTED;
+        return f->is_set ? PERHAPS_ERR_SET : PERHAPS_ERR_UNSUPPORTED;
     return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
 }
 
@@ -403,7 +414,9 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
     nremoved = nremoved ? nremoved : &unused_count;
     done = done ? done : &unused_done;
     *nremoved = *done = 0;
-    int error = f->removes ? filter_may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+    int error = f->removes  ? filter_may_change(f)
+                : f->is_set ? PERHAPS_ERR_SET
+                            : PERHAPS_ERR_UNSUPPORTED;
     if (error)
         return error;
     struct batch b = batch_begin(f, keys, hasher_accepts(&f->hasher, keys), ring);

@@ -178,6 +178,8 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
     if (error)
         return error;
     (*small)->preference = f->preference;
+    if (f->is_set)
+        filter_become_set(*small);
     *(*small)->counters = *f->counters;
     if (task->how->write) {
         error = task->how->write(task->how->context, *small);
@@ -225,6 +227,8 @@ static int copy(const struct task *task, const perhaps_filter *f, perhaps_filter
         return error;
     *(*same)->counters = *f->counters;
     (*same)->preference = f->preference;
+    if (f->is_set)
+        filter_become_set(*same);
     return 0;
 }
 
@@ -282,6 +286,8 @@ static int shrink_composite(const struct task *task, const perhaps_filter *f, do
     memcpy((*small)->body.bytes, f->body.bytes, g.body_nbytes);
     *(*small)->counters = *f->counters;
     (*small)->preference = f->preference;
+    if (f->is_set)
+        filter_become_set(*small);
     error = shrink_parts(task, f, fpr, *small);
     if (error) {
         perhaps_free(*small);

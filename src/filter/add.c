@@ -118,6 +118,7 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       size_t *done)
 {
     int error = 0;
+    unless_present |= f->is_set;
     *done = 0;
     while (*done < n && !error) {
         size_t at = *done, reserved = reserve_keys(f, n - at, SHARED_MARGIN), added = 0;

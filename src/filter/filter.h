@@ -197,6 +197,7 @@ struct perhaps_filter {
     bool read_only;     /* mapped, and not shared */
     bool removes;       /* the kind can remove, and so can the base of a composite */
     bool counts;        /* the same for counting */
+    bool is_set;        /* the kind can, but this filter does not: it stores no copies */
     uint8_t limit_lock; /* of a shared filter: taken near the key limit, and to grow */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
@@ -570,6 +571,11 @@ unsigned kind_field_count(const struct filter_kind *kind);
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
+
+/* Makes a filter that is complete a set: to add a key that is there changes nothing, and none can
+ * be removed.  For those who asked neither for removal nor for counts.  Changes nothing in
+ * kinds that store no copies anyway. */
+void filter_become_set(perhaps_filter *f);
 
 /* Completes a filter by attach() of its kind, if it has one.  Returns 0 or its error. */
 int filter_attach(perhaps_filter *f);

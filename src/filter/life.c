@@ -89,6 +89,16 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     return 0;
 }
 
+void filter_become_set(perhaps_filter *f)
+{
+    if (f->kind->exact || !(f->removes || f->counts))
+        return;
+    f->is_set = true;
+    f->removes = f->counts = false;
+    for (size_t i = 0; i < f->parts.count; i++)
+        filter_become_set(f->parts.part[i]);
+}
+
 int filter_attach(perhaps_filter *f)
 {
     const struct filter_kind *kind = f->kind;
@@ -279,7 +289,11 @@ int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
     (*copy)->preference = filter->preference;
     copy_body(filter, (*copy)->body.bytes);
     error = clone_parts(filter, *copy);
-    return abandon(copy, error ? error : filter_attach(*copy));
+    if (!error)
+        error = filter_attach(*copy);
+    if (!error && filter->is_set)
+        filter_become_set(*copy);
+    return abandon(copy, error);
 }
 
 int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)

@@ -256,8 +256,8 @@ static int attach(perhaps_filter *f)
     if (!parts_attach(f, f->geometry.base))
         return PERHAPS_ERR_DAMAGED;
     const struct filter_kind *base = f->geometry.base;
-    f->removes = base->remove != NULL;
-    f->counts = base->count != NULL;
+    f->removes = base->remove && !f->is_set;
+    f->counts = base->count && !f->is_set;
     return 0;
 }
 

@@ -481,25 +481,41 @@ static void add_keys(perhaps_filter *f, uint64_t more)
     f->counters->keys = keys + (more < room ? more : room);
 }
 
-/* Adds the counters of the two filters.  f is a copy (core/merge.c), which the caller drops
- * after a failure. */
-static int merge(perhaps_filter *f, const perhaps_filter *other)
-{
-    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
-        uint64_t sum = add_counters(load64(f->body.bytes + at), load64(other->body.bytes + at));
-        store64(f->body.bytes + at, sum);
-    }
-    set_totals(f);
-    add_keys(f, other->counters->keys);
-    return totals_of(f)[COUNTERS_USED] > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
-}
-
 /* Returns the smaller one of each pair of counters that have a byte each. */
 static uint64_t least_in_bytes(uint64_t a, uint64_t b)
 {
     const uint64_t tops = UINT64_C(0x8080808080808080), all = 0xff;
     uint64_t is_less = (((b | tops) - a) & tops) >> 7; /* or equal */
     return (a & is_less * all) | (b & ~(is_less * all));
+}
+
+/* Returns the smaller one of each pair of counters. */
+static uint64_t smaller_counters(uint64_t a, uint64_t b)
+{
+    return least_in_bytes(a & low_halves, b & low_halves) |
+           least_in_bytes(a >> COUNTER_NBITS & low_halves, b >> COUNTER_NBITS & low_halves)
+               << COUNTER_NBITS;
+}
+
+/* Of each pair one is the smaller and one the larger, so no sum of halves overflows. */
+static uint64_t larger_counters(uint64_t a, uint64_t b)
+{
+    const uint64_t both = a ^ b;
+    return smaller_counters(a, b) ^ both;
+}
+
+/* Adds the counters of the two filters; of sets, in which no key counts twice, takes the larger
+ * ones.  f is a copy (core/merge.c), which the caller drops
+ * after a failure. */
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
+        const uint64_t a = load64(f->body.bytes + at), b = load64(other->body.bytes + at);
+        store64(f->body.bytes + at, f->is_set ? larger_counters(a, b) : add_counters(a, b));
+    }
+    set_totals(f);
+    add_keys(f, other->counters->keys);
+    return totals_of(f)[COUNTERS_USED] > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
 }
 
 /* Takes the smaller counter of each pair: it is 15, or at least the number of copies that both
@@ -511,11 +527,9 @@ static void intersect(perhaps_filter *f, const perhaps_filter *other)
     uint64_t sum = 0, keys = f->counters->keys;
     for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
         uint64_t a = load64(f->body.bytes + at), b = load64(other->body.bytes + at);
-        uint64_t low = least_in_bytes(a & low_halves, b & low_halves);
-        uint64_t high =
-            least_in_bytes(a >> COUNTER_NBITS & low_halves, b >> COUNTER_NBITS & low_halves);
-        store64(f->body.bytes + at, low | high << COUNTER_NBITS);
-        sum += ((low + high) * ones) >> 56;
+        const uint64_t both = smaller_counters(a, b);
+        store64(f->body.bytes + at, both);
+        sum += (((both & low_halves) + (both >> COUNTER_NBITS & low_halves)) * ones) >> 56;
     }
     set_totals(f);
     uint64_t most = sum / (field[PARTS] * field[LINE_COUNTERS]);

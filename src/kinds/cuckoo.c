@@ -287,13 +287,12 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
             if (!e.fingerprint)
                 continue;
             e.second = cuckoo_other_bucket(bucket, e.fingerprint, to.nbuckets);
-            if (f->counters->keys >= f->geometry.key_limit)
-                return PERHAPS_ERR_FULL;
             bool was_present;
-            int error = table_insert(&to, &e, false, &was_present);
+            int error = table_insert(&to, &e, f->is_set, &was_present);
+            if (!error && !was_present && f->counters->keys++ >= f->geometry.key_limit)
+                error = PERHAPS_ERR_FULL;
             if (error)
                 return error;
-            f->counters->keys++;
         }
     return 0;
 }

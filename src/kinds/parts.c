@@ -36,6 +36,8 @@ static int parts_take(perhaps_filter *f, perhaps_filter *part, int error)
     if (error)
         return error;
     parts_mark(part);
+    if (f->is_set)
+        filter_become_set(part);
     error = filter_adopt(f, part);
     if (error)
         perhaps_free(part);

@@ -195,7 +195,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
     for (uint64_t cell = 0; cell < f->geometry.field[NCELLS]; cell++) {
         struct strided e;
-        if (!entry_in(other, cell, &e))
+        if (!entry_in(other, cell, &e) || (f->is_set && strided_find(&f->body, &e)))
             continue;
         if (f->counters->keys >= f->geometry.key_limit)
             return PERHAPS_ERR_FULL;

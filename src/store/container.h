@@ -37,6 +37,7 @@ struct header {
     uint64_t hash_seed;
     uint64_t hash_check;
     bool live; /* processes write it in place: counters change, checksums are void */
+    bool set;  /* its kind stores copies of a key, and this filter does not */
     struct journal_mark journal;
     uint64_t note_nbytes; /* of what hash.h calls a note */
     char note[PERHAPS_NOTE_MAX + 1];
@@ -75,6 +76,9 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
 /* Returns whether the header in these bytes is now that of a live file.  For a mapped file,
  * whose header was sound when it was opened. */
 bool container_is_live(const uint8_t *bytes);
+
+/* Returns whether it is that of a set, whose kind can store copies. */
+bool container_is_set(const uint8_t *bytes);
 
 /* Returns whether the header in these bytes is that of a file with a journal. */
 bool container_has_journal(const uint8_t *bytes);
