@@ -246,6 +246,47 @@ TEST(test_lax_rate)
 
 /* One key that comes over and over counts as one key, also if the generations can store
  * copies. */
+/* Adds four times as many keys as a window remembers, and asks for the last of them. */
+static void turn_over(const char *base, unsigned number, double fpr, bool unless_present)
+{
+    enum { KEYS = 600 };
+    bool present[4 * KEYS] = { false }; /* those were not added */
+    struct perhaps_options options = window_options(number, KEYS);
+    perhaps_filter *f;
+    options.base = base;
+    options.fpr = fpr;
+    options.window.keys = KEYS;
+    int error = perhaps_create(&options, &f);
+    if (error == PERHAPS_ERR_LIMIT) /* the base cannot have that rate */
+        return;
+    expect_success(error);
+    scene("%s, %u generations, fpr %g", base, number, fpr);
+    for (uint64_t i = 0; i < 4 * KEYS; i++) {
+        expect_success(unless_present
+                           ? perhaps_add_unless_present(f, &i, sizeof i, &present[i])
+                           : perhaps_add(f, &i, sizeof i));
+    }
+    for (uint64_t i = 3 * KEYS; i < 4 * KEYS; i++)
+        expect(present[i] || has_number(f, i));
+    expect_counts_agree(f);
+    perhaps_free(f);
+}
+
+/* A generation may have no room before it has counted its keys: the window goes on all the
+ * same. */
+TEST(test_turns_over)
+{
+    static const double rates[] = { 0.5, 0.3, 0.1, 0.05, 1e-2, 1e-4, 1e-9 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        for (unsigned number = 2; number <= 16; number += 1 + number / 3)
+            for (size_t rate = 0; rate < sizeof rates / sizeof *rates; rate++)
+                if (!is_built(kind) && !forgets(kind) && strcmp(kind->name, "bitmap") != 0) {
+                    turn_over(kind->name, number, rates[rate], false);
+                    turn_over(kind->name, number, rates[rate], true);
+                }
+}
+
 TEST(test_repeated_key)
 {
     const struct perhaps_kind *base;

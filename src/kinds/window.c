@@ -250,6 +250,15 @@ static size_t room(perhaps_filter *f, size_t n)
     return left < n ? (size_t)left : n;
 }
 
+/* Returns whether a generation that has no room for a key is used up, so that the next one may
+ * begin.  It may be before it has counted as many keys as it is for: keys that are "perhaps
+ * there" are not counted, and those that are left set more bits than others.  A window by time
+ * goes by that alone. */
+static bool is_used_up(const perhaps_filter *f)
+{
+    return f->geometry.field[PERIOD_KEYS] && newest(f)->counters->keys;
+}
+
 /* Adds keys to the newest generation.  With 'unless_present', leaves out those that an older
  * generation has.  Otherwise these are added again: they are remembered for longer.  Copies are
  * never stored, since nothing is removed from a window. */
@@ -266,6 +275,10 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
                       : filter_add_hashed(newest(f), keys + at, ahead + at, some, true,
                                           answer + at, &added);
         *done += added;
+        if (error == PERHAPS_ERR_FULL && is_used_up(f)) {
+            rotate(f);
+            error = 0;
+        }
     }
     return error;
 }
