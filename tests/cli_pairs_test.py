@@ -61,6 +61,7 @@ MEANINGLESS = {
     ("*", "grow", "removable"): "the same",
     ("*", "integers", "removable"): "a bitmap can remove",
     ("*", "capacity", "together"): "there is one line a key",
+    ("*", "fpr", "together"): "the same, at such a rate",
     ("*", "against", "static"): "it is built once",
     ("*", "against-count", "static"): "the same",
     ("*", "value-bits", "static"): "the same",

@@ -1,6 +1,7 @@
 /* entropy_preload.c - getentropy() for programs that tests in shell run (LD_PRELOAD).  The
  * bytes depend only on the arguments of the program, PERHAPS_TEST_SEED and the number of the
- * call, so every run of a test meets the same false positives. */
+ * call, so every run of a test meets the same false positives.  With PERHAPS_TEST_SAME_SEED the
+ * arguments do not matter: what differs between two commands then is what they do. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ int getentropy(void *bytes, size_t nbytes)
     ssize_t i = 0;
     while (i < n && arguments[i]) /* skips the path of the program */
         i++;
-    for (; i < n; i++)
+    for (; i < n && !getenv("PERHAPS_TEST_SAME_SEED"); i++)
         state = mix(state + arguments[i]);
     for (size_t at = 0; at < nbytes; at++)
         ((unsigned char *)bytes)[at] = (unsigned char)(state = mix(state + at + 1));
