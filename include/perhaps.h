@@ -101,8 +101,8 @@ PERHAPS_API const char *perhaps_version(void);
 
 /* What a kind can do; 'needs' of the options is a set of these. */
 enum perhaps_ability {
-    PERHAPS_CAN_REMOVE = 1,    /* keys can be removed */
-    PERHAPS_CAN_COUNT = 2,     /* tells how often a key was added */
+    PERHAPS_CAN_REMOVE = 1,    /* keys can be removed; as a need: each add stores a copy */
+    PERHAPS_CAN_COUNT = 2,     /* tells how often a key was added; the same as a need */
     PERHAPS_CAN_GROW = 4,      /* takes more keys than 'capacity', which need not be known */
     PERHAPS_CAN_BUILD = 8,     /* all keys are known at once, and none comes later: see below */
     PERHAPS_CAN_MERGE = 16,    /* two filters can become their union */
@@ -404,9 +404,11 @@ PERHAPS_API void perhaps_fold_case(void *to, const void *from, size_t nbytes);
 
 /* ---- Add and ask, one key at a time ------------------------------------------------ */
 
-/* Adds a key.  In kinds that can remove, every add stores one copy, which one removal takes
- * away; many copies of few keys crowd their slots, and may be refused before 'capacity' copies
- * are in.  (A bitmap stores no copies: it holds a key or does not.)  Returns 0;
+/* Adds a key.  A filter is a set, whatever its kind: to add a key that is perhaps there changes
+ * nothing.  Only if it was made with PERHAPS_CAN_REMOVE or PERHAPS_CAN_COUNT among the needs,
+ * every add stores one copy, which one removal takes away; many copies of few keys crowd their
+ * slots, and may be refused before 'capacity' copies are in.  (A bitmap holds a key or does
+ * not, and can always remove.)  Returns 0;
  * PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_UNSUPPORTED for
  * kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
  * not take (perhaps_hash_takes()), or one that is no integer or outside of the range of a

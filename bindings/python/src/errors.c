@@ -16,6 +16,8 @@ static struct exception {
     { 0, "Error", "What the library cannot do.", NULL, NULL, NULL },
     { PERHAPS_ERR_UNSUPPORTED, "UnsupportedError", "A filter of this kind cannot do that.",
       NULL, NULL, NULL },
+    { PERHAPS_ERR_SET, "SetError", "It was made to remove and to count no keys.",
+      "UnsupportedError", NULL, NULL },
     { PERHAPS_ERR_FULL, "FullError", "One more key would break the promised rate.", NULL, NULL,
       NULL },
     { PERHAPS_ERR_COPIES, "CopiesError", "A key is stored as often as it can be.", "FullError",
