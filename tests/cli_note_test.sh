@@ -88,12 +88,13 @@ test_contradictions() {
 test_not_noted() {
     works build -q -o F keys
     cp F G
-    python3 - <<'TEXT' || return
-import sys
-try:
-    from xxhash import xxh3_64_intdigest
-except ImportError:
-    sys.exit(1)
+    local python=
+    for python in python3 /usr/bin/python3 ''; do
+        [ -n "$python" ] || { echo "left out: forged notes: no python3-xxhash"; return; }
+        ! "$python" -c 'import xxhash' 2>/dev/null || break
+    done
+    "$python" - <<'TEXT' || check "python" false
+from xxhash import xxh3_64_intdigest
 def forge(name, note):
     data = bytearray(open('F', 'rb').read())
     data[96:104] = len(note).to_bytes(8, 'little')
@@ -112,6 +113,7 @@ TEXT
         quietly query --ignore-case "$file" keys
     done
     shows "^keys made of +of the program of somebody else$" info own
+    run info none
     check "nothing" not tells "^keys made of"
     refuses "later: was made of 'keys: json=name', which this version does not know" query later keys
     refuses "which this version does not know" add odd keys

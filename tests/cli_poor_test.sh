@@ -56,6 +56,9 @@ all_verbs() {
     does shrink shrink -q -p 0.2 F -o S
     cp F C
     does merge merge -q F C -o M
+    does intersect intersect -q F C -o I
+    does "build --count" build -q --count -n 5000 -o N wanted
+    does count count N half
     does compare compare F S
     does backup backup -q F B
     check "without $lacks: B holds them" holds B 3000
