@@ -9,9 +9,11 @@
  * Parts of a composite do not compute their fpr.  Crafted keys would fill a layer that holds
  * hardly any keys, and the chain would then have to refuse all keys, or to grow for a few. */
 #include <math.h>
+#include <sched.h>
 
 #include "../base/locks.h"
 #include "../base/sample.h"
+#include "../base/sizing.h"
 #include "counters.h"
 
 /* ---- Room ------------------------------------------------------------------------------ */
@@ -89,16 +91,23 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
 }
 
 /* Counts and adds one key near the limit; in a shared filter one thread at a time.  Otherwise,
- * if several threads add the same key, one could take the last room and another be refused. */
+ * if several threads add the same key, one could take the last room and another be refused.
+ * Other threads may hold room that they will give back: so a key is refused only if none did
+ * during the try. */
 static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
                           bool *answer)
 {
     if (!f->shared)
         return add_counted(f, key, unless_present, answer);
-    lock_take(&f->limit_lock);
-    int error = add_counted(f, key, unless_present, answer);
-    lock_release(&f->limit_lock);
-    return error;
+    for (;;) {
+        const struct holding before = holding_look(f);
+        lock_take(&f->limit_lock);
+        int error = add_counted(f, key, unless_present, answer);
+        lock_release(&f->limit_lock);
+        if (error != PERHAPS_ERR_FULL || holding_is_over(f, before))
+            return error;
+        sched_yield();
+    }
 }
 
 static size_t count_true(const bool *answer, size_t n)
@@ -112,7 +121,34 @@ static size_t count_true(const bool *answer, size_t n)
 }
 
 /* Counts keys before it adds them, so that no two threads pass the limit together, and then
- * takes back the count of those that were there already. */
+ * takes back the count of those that were there already.  Sets *added to how many it added: none
+ * near the limit. */
+static int add_reserved(perhaps_filter *f, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                        size_t *added)
+{
+    int error = 0;
+    const bool holds = f->shared && f->geometry.key_limit < KEYS_UNLIMITED;
+    *added = 0;
+    if (holds)
+        holding_begin(f);
+    const size_t reserved = reserve_keys(f, n, SHARED_MARGIN);
+    if (reserved) {
+        error = f->kind->add(f, keys, ahead, reserved, unless_present, answer, added);
+        size_t stored = *added - count_true(answer, *added);
+        counter_take(f, &f->counters->keys, reserved - stored);
+    }
+    if (holds)
+        holding_end(f);
+    return error;
+}
+
+/* Threads near the limit begin nothing that others would wait for. */
+static bool may_reserve(const perhaps_filter *f)
+{
+    return !f->shared || counter_get(&f->counters->keys) < shared_room_until(f);
+}
+
 int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
@@ -121,14 +157,13 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
     unless_present |= f->is_set;
     *done = 0;
     while (*done < n && !error) {
-        size_t at = *done, reserved = reserve_keys(f, n - at, SHARED_MARGIN), added = 0;
-        if (reserved) {
-            error = f->kind->add(f, keys + at, ahead + at, reserved, unless_present,
-                                 answer + at, &added);
-            size_t stored = added - count_true(answer + at, added);
-            counter_take(f, &f->counters->keys, reserved - stored);
-        } else if (!(error = add_near_limit(f, keys + at, unless_present, answer + at))) {
-            added = 1;
+        size_t at = *done, added = 0;
+        if (may_reserve(f))
+            error = add_reserved(f, keys + at, ahead + at, n - at, unless_present, answer + at,
+                                 &added);
+        if (!error && !added) {
+            error = add_near_limit(f, keys + at, unless_present, answer + at);
+            added = !error;
         }
         *done += added;
     }

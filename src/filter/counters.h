@@ -34,6 +34,12 @@ static inline void counter_take(const perhaps_filter *f, uint64_t *counter, uint
         *counter = then;
 }
 
+/* ---- Room that is held ------------------------------------------------------------------- */
+
+/* Within this many keys of the limit, keys are added to a shared filter one by one, under
+ * f->limit_lock. */
+enum { SHARED_MARGIN = 4 * BATCH_MOST };
+
 /* Counts up to n keys before they are added, and returns how many it counted.  A filter that is
  * not shared counts as many as may be added without a look at its fpr.  A shared filter counts
  * all n if there is room for them and for 'margin' more; otherwise none. */
@@ -56,14 +62,42 @@ static inline size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
     return 0;
 }
 
-/* Within this many keys of the limit, keys are added to a shared filter one by one.  Otherwise
- * one could be refused because of room that other threads have reserved and will not need. */
-enum { SHARED_MARGIN = 4 * BATCH_MOST };
-
-/* Counts a key before it is added to a shared filter.  Returns false near the limit. */
-static inline bool reserve_one(perhaps_filter *f)
+/* Returns up to how many keys a key of a shared filter may be added without the limit lock. */
+static inline uint64_t shared_room_until(const perhaps_filter *f)
 {
-    return reserve_keys(f, 1, SHARED_MARGIN) != 0;
+    uint64_t until = counter_get(&f->room_until);
+    return until > SHARED_MARGIN ? until - SHARED_MARGIN : 0;
+}
+
+/* From holding_begin() to holding_end() a thread may hold room that it will give back: keys that
+ * it counts and that prove to be there already. */
+static inline void holding_begin(perhaps_filter *f)
+{
+    if (f->shared)
+        __atomic_fetch_add(&f->holding.begun, 1, __ATOMIC_SEQ_CST);
+}
+
+static inline void holding_end(perhaps_filter *f)
+{
+    if (f->shared)
+        __atomic_fetch_add(&f->holding.ended, 1, __ATOMIC_SEQ_CST);
+}
+
+/* To be called before a try, and after it failed for want of room: holding_is_over() returns
+ * whether no other thread held room at any moment of the try. */
+static inline struct holding holding_look(const perhaps_filter *f)
+{
+    struct holding now = { 0 };
+    if (f->shared) {
+        now.ended = __atomic_load_n(&f->holding.ended, __ATOMIC_SEQ_CST);
+        now.begun = __atomic_load_n(&f->holding.begun, __ATOMIC_SEQ_CST);
+    }
+    return now;
+}
+
+static inline bool holding_is_over(const perhaps_filter *f, struct holding before)
+{
+    return before.ended == before.begun && holding_look(f).begun == before.begun;
 }
 
 #endif

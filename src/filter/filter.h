@@ -171,6 +171,12 @@ struct calls {
                     struct perhaps_prepared *prepared);
 };
 
+/* How many times threads have begun and ended to hold room (counters.h). */
+struct holding {
+    uint32_t begun;
+    uint32_t ended;
+};
+
 struct perhaps_filter {
     struct body body; /* first, so that a call passes its address on as it is */
     struct calls calls;
@@ -199,6 +205,7 @@ struct perhaps_filter {
     bool counts;        /* the same for counting */
     bool is_set;        /* the kind can, but this filter does not: it stores no copies */
     uint8_t limit_lock; /* of a shared filter: taken near the key limit, and to grow */
+    struct holding holding;                 /* of a shared filter: see counters.h */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
      * bytes of locks or queues.  NULL for other filters. */
@@ -513,9 +520,6 @@ struct filter_kind {
      * have a mark), and add() ends before them with PERHAPS_ERR_ARGUMENT. */
     bool exact;
 
-    /* Whether add() sorts the keys of a shared filter, and so takes BATCH_MOST at once. */
-    bool sorts_shared;
-
     /* -- Groups of operations that few kinds have; else NULL -- */
 
     const struct grows *grows;
@@ -529,7 +533,7 @@ struct filter_kind {
 
 /* Batches.  The public calls hash BATCH_STEP keys at a time into a ring, and hand them to the
  * kind BATCH_AHEAD keys later: so about that many prefetches are on their way at every moment.
- * A kind that sorts the keys of a shared filter (sorts_shared) gets BATCH_MOST at once. */
+ * No call of a kind gets more than BATCH_MOST at once. */
 enum { BATCH_STEP = 128, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 512 };
 
 /* ---- geometry.c ------------------------------------------------------------------------ */

@@ -39,6 +39,21 @@ struct counters {
     uint64_t unmatched_removals;
 };
 
+/* What add_one_shared() of the loops did.  With NO_ROOM the key was not there, and nothing has
+ * changed; with REFUSED the kind cannot take it (PERHAPS_ERR_ARGUMENT). */
+enum shared_add { SHARED_ADDED, SHARED_PRESENT, SHARED_NO_ROOM, SHARED_REFUSED };
+
+/* Counts a key of a shared filter, if there are less than 'most', and returns whether it did.
+ * Several threads at once may count a few more than 'most', of which the caller has kept clear
+ * of the key limit. */
+static inline bool count_below(uint64_t *count, uint64_t most)
+{
+    if (__atomic_load_n(count, __ATOMIC_RELAXED) >= most)
+        return false;
+    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
 /* The loops of one kind for one instruction set.  'contains' and 'add' return how many answers
  * are true.  The _one forms must take few instructions, so that the CPU can overlap the memory
  * accesses of several calls.  The _integer forms are for keys of 8 bytes under the hash
@@ -67,9 +82,10 @@ struct loops {
     int (*add_one)(const struct body *b, struct keyhash key, struct counters *counters);
     int (*add_integer)(const struct body *b, uint64_t key, struct counters *counters);
 
-    /* Adds a key while other threads may add, too.  The caller has counted it: takes it off the
-     * count if it was not stored.  Returns what perhaps_add() returns. */
-    int (*add_one_shared)(const struct body *b, struct keyhash key, struct counters *counters);
+    /* Adds a key while other threads may add, too, and counts it if it was not there and the
+     * count is below 'most'. */
+    enum shared_add (*add_one_shared)(const struct body *b, struct keyhash key, uint64_t *count,
+                                      uint64_t most);
 };
 
 /* Defines the _integer forms of a kind from its _one forms, which it inlines. */

@@ -127,6 +127,12 @@ static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_
     prepared->error = error;
 }
 
+/* Adds a key for which the loop has no room. */
+static NOINLINE int add_hash_shared(perhaps_filter *f, struct keyhash hash, bool *was_present)
+{
+    return add_hash(f, &hash, 0, true, was_present);
+}
+
 /* The name that the macros below give it for shared filters. */
 static int add_any_shared(perhaps_filter *f, const void *key, size_t key_nbytes)
 {
@@ -146,16 +152,26 @@ static ALWAYS_INLINE void prepare_hash(const perhaps_filter *f, struct keyhash h
         f->loops.prefetch(&f->body, (const void *)prepared, 1);
 }
 
-/* Defines add_NAME, or add_NAME_shared for shared filters.  It hashes a key if it 'fits' and
- * there is 'room', and adds it by a loop for one key. */
-#define ADD(name, hash, fits, otherwise, add, room)                                            \
-    static NOINLINE int add_##name(perhaps_filter *f, const void *key, size_t nbytes)          \
+/* Adds a hashed key to a shared filter by the loop for one key; near the limit, on the long
+ * way. */
+static ALWAYS_INLINE int add_shared(perhaps_filter *f, struct keyhash hash, bool *was_present)
+{
+    enum shared_add done = f->loops.add_one_shared(&f->body, hash, &f->counters->keys,
+                                                   shared_room_until(f));
+    if (done > SHARED_PRESENT)
+        return add_hash_shared(f, hash, was_present);
+    *was_present = done == SHARED_PRESENT;
+    return 0;
+}
+
+/* Defines add_NAME_shared.  It hashes a key if it 'fits'. */
+#define ADD_SHARED(name, hash, fits, otherwise)                                                \
+    static NOINLINE int add_##name##_shared(perhaps_filter *f, const void *key, size_t nbytes) \
     {                                                                                          \
+        bool was_present;                                                                      \
         if (!(fits))                                                                           \
-            return add_##otherwise(f, key, nbytes);                                            \
-        if (!(room))                                                                           \
-            return add_any(f, key, nbytes);                                                    \
-        return f->loops.add(&f->body, hash(&f->hasher, key, nbytes), f->counters);             \
+            return add_##otherwise##_shared(f, key, nbytes);                                   \
+        return add_shared(f, hash(&f->hasher, key, nbytes), &was_present);                     \
     }
 
 /* Defines contains_NAME, add_NAME, add_NAME_shared and prepare_NAME.  They hash a key by hash()
@@ -168,8 +184,15 @@ static ALWAYS_INLINE void prepare_hash(const perhaps_filter *f, struct keyhash h
             return contains_##otherwise(f, key, nbytes);                                       \
         return f->loops.contains_one(&f->body, hash(&f->hasher, key, nbytes));                 \
     }                                                                                          \
-    ADD(name, hash, fits, otherwise, add_one, f->counters->keys < f->room_until)               \
-    ADD(name##_shared, hash, fits, otherwise##_shared, add_one_shared, reserve_one(f))         \
+    static NOINLINE int add_##name(perhaps_filter *f, const void *key, size_t nbytes)          \
+    {                                                                                          \
+        if (!(fits))                                                                           \
+            return add_##otherwise(f, key, nbytes);                                            \
+        if (f->counters->keys >= f->room_until)                                                \
+            return add_any(f, key, nbytes);                                                    \
+        return f->loops.add_one(&f->body, hash(&f->hasher, key, nbytes), f->counters);         \
+    }                                                                                          \
+    ADD_SHARED(name, hash, fits, otherwise)                                                    \
     static NOINLINE void prepare_##name(const perhaps_filter *f, const void *key,              \
                                         size_t nbytes, struct perhaps_prepared *prepared)      \
     {                                                                                          \
@@ -207,8 +230,7 @@ static int add_integers_64(perhaps_filter *f, const void *key, size_t nbytes)
     return f->loops.add_integer(&f->body, load64(key), counters);
 }
 
-ADD(integers_64_shared, hash_integer_64, nbytes == sizeof(uint64_t), short_strings_64_shared,
-    add_one_shared, reserve_one(f))
+ADD_SHARED(integers_64, hash_integer_64, nbytes == sizeof(uint64_t), short_strings_64)
 
 static void prepare_integers_64(const perhaps_filter *f, const void *key, size_t nbytes,
                                 struct perhaps_prepared *prepared)
@@ -251,8 +273,8 @@ void filter_bind(perhaps_filter *f)
         f->calls.prepare = calls->prepare;
     if (f->loops.contains_one)
         f->calls.contains = calls->contains;
-    if (!f->read_only && !f->recording &&
-        (f->shared ? f->loops.add_one_shared : f->loops.add_one))
+    const bool loop = f->shared ? f->loops.add_one_shared != NULL : f->loops.add_one != NULL;
+    if (loop && !f->read_only && !f->recording)
         f->calls.add = calls->add;
 }
 
@@ -289,21 +311,37 @@ static inline bool may_add_at_once(const perhaps_filter *f)
            f->counters->keys < f->room_until;
 }
 
+/* The same of a shared filter, where add_shared() looks for room. */
+static inline bool may_add_shared(const perhaps_filter *f)
+{
+    return f->shared && f->loops.add_one_shared && !f->read_only && !f->recording;
+}
+
 int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    if (f->shared && !f->recording && f->loops.add_one_shared && !prepared->error &&
-        reserve_one(f))
-        return f->loops.add_one_shared(&f->body, keyhash_of(prepared), f->counters);
+    bool was_present;
+    if (may_add_shared(f) && !prepared->error)
+        return add_shared(f, keyhash_of(prepared), &was_present);
     if (!may_add_at_once(f) || prepared->error)
         return add_prepared(f, prepared, false, NULL);
     return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
+}
+
+/* Returns whether a key may be added at once that need not be added if it is there: by a kind
+ * that stores no copies. */
+static inline bool may_add_and_tell(const perhaps_filter *f)
+{
+    return !f->removes && (may_add_at_once(f) || may_add_shared(f));
 }
 
 /* Does what add_one() of the loops does, and tells whether the key was there: a kind that
  * stores no copies tells this by its count of keys. */
 static int add_and_tell(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
+    bool unused;
     uint64_t before = f->counters->keys;
+    if (f->shared)
+        return add_shared(f, hash, was_present ? was_present : &unused);
     int error = f->loops.add_one(&f->body, hash, f->counters);
     if (was_present)
         *was_present = f->counters->keys == before;
@@ -314,7 +352,7 @@ int perhaps_add_unless_present_prepared(perhaps_filter *f,
                                         const struct perhaps_prepared *prepared,
                                         bool *was_present)
 {
-    if (f->removes || !may_add_at_once(f) || prepared->error)
+    if (!may_add_and_tell(f) || prepared->error)
         return add_prepared(f, prepared, true, was_present);
     return add_and_tell(f, keyhash_of(prepared), was_present);
 }
@@ -324,7 +362,7 @@ int perhaps_add_unless_present(perhaps_filter *f, const void *key, size_t key_nb
 {
     struct single one;
     int error = hash_any(f, key, key_nbytes, &one.hash);
-    if (f->removes || !may_add_at_once(f) || error)
+    if (!may_add_and_tell(f) || error)
         return add_hash(f, &one.hash, error, true, was_present ? was_present : &one.answer);
     return add_and_tell(f, one.hash, was_present);
 }

@@ -201,12 +201,21 @@ static int add_one(const struct body *b, struct keyhash key, struct counters *co
     return 0;
 }
 
-static int add_one_shared(const struct body *b, struct keyhash key, struct counters *counters)
+/* Counts a new key before it is there: another thread may remove it, and take it off. */
+static enum shared_add add_one_shared(const struct body *b, struct keyhash key, uint64_t *count,
+                                      uint64_t most)
 {
     struct spot spot = spot_of(b, key);
-    if (!spot.exists || set_atomic(spot))
-        __atomic_fetch_sub(&counters->keys, 1, __ATOMIC_RELAXED);
-    return spot.exists ? 0 : PERHAPS_ERR_ARGUMENT;
+    if (!spot.exists)
+        return SHARED_REFUSED;
+    if (is_set(spot))
+        return SHARED_PRESENT;
+    if (!count_below(count, most))
+        return SHARED_NO_ROOM;
+    if (!set_atomic(spot))
+        return SHARED_ADDED;
+    __atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
+    return SHARED_PRESENT;
 }
 
 static const struct loops loops = { .prefetch = prefetch,

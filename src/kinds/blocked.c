@@ -23,7 +23,6 @@
 #include "fold.h"
 #include "kinds.h"
 #include "lines.h"
-#include "owners.h"
 
 static const char *const field_names[] = { "part_lines", "parts", "line_bits", "together",
                                            NULL };
@@ -93,73 +92,30 @@ static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t 
     return n;
 }
 
-static void bind(perhaps_filter *f)
+/* Returns of how many lines, or blocks of lines, a writer takes locks. */
+static uint64_t lock_lines(const struct geometry *g)
 {
-    f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
-    f->loops.lines = f->geometry.field[PARTS] > 1 ? NULL : lines_of;
-    f->body.table = lines_table(f->geometry.field[LINE_BITS]);
-    if (f->shared && !f->writers) {
-        f->loops.add = blocked_add_atomic;
-        f->loops.add_one_shared = NULL;
-    }
-    if (f->writers)
-        owners_divide(f->writers, f->geometry.field[PART_LINES]);
+    return g->field[PART_LINES] * lines_separate_parts(g);
 }
 
 static size_t writers_nbytes(const struct geometry *g)
 {
-    return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds need no owners */
+    return key_locks_nbytes(lock_lines(g));
 }
 
-/* Lets all lines of n keys wait.  Lines of different parts may have the same lock. */
-static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t parts,
-                                    const struct keyhash *keys, size_t n)
+static void bind(perhaps_filter *f)
 {
-    const struct owners *owners = w->owners;
-    for (size_t i = 0; i < n; i++) {
-        struct keyhash key = keys[i];
-        for (uint64_t part = 0; part < parts; part++) {
-            uint64_t line = scale64(key.place, lines);
-            struct found found = { .offset = (part * lines + line) * LINE_NBYTES,
-                                   .mark = (key.mark & ~(uint64_t)FOUND_INDEX) | i };
-            waiting_put(w, owners_region(owners, line), found);
-            key = blocked_next_part(key);
-        }
+    const bool several = f->geometry.field[PARTS] > 1;
+    f->loops = blocked_loops[several][f->cpu];
+    f->loops.lines = several ? NULL : lines_of;
+    f->body.table = lines_table(f->geometry.field[LINE_BITS]);
+    if (f->writers) {
+        key_locks_begin(f->writers, lock_lines(&f->geometry));
+        f->loops.add = blocked_shared_add[several][f->cpu];
+    } else if (f->shared) {
+        f->loops.add = blocked_add_atomic;
+        f->loops.add_one_shared = NULL;
     }
-}
-
-/* Adds a key, which needs no sorting, in several threads. */
-static void add_one(perhaps_filter *f, struct keyhash key, bool *answer)
-{
-    struct counters counted = { .keys = 1 };
-    f->loops.add_one_shared(&f->body, key, &counted);
-    *answer = !counted.keys;
-}
-
-/* Adds keys in several threads. */
-static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
-{
-    const uint64_t *field = f->geometry.field;
-    struct waiting w;
-    waiting_begin(&w, f, blocked_add_found[f->cpu], n, answer);
-    if (field[PARTS] == 1)
-        put_lines(&w, field[PART_LINES], 1, keys, n);
-    else
-        put_lines(&w, field[PART_LINES], field[PARTS], keys, n);
-    waiting_end(&w);
-}
-
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
-{
-    if (!f->writers)
-        return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    if (n == 1)
-        add_one(f, *keys, answer);
-    else if (!owners_add_alone(f, keys, n, answer))
-        add_sorted(f, keys, n, answer);
-    *done = n;
-    return 0;
 }
 
 /* perhaps_layout.h promises these to users. */
@@ -279,11 +235,10 @@ const struct filter_kind kind_blocked = {
     .rate_with = rate_with,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
-    .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = lines_reads,
-    .add = add,
+    .add = loops_add,
     .merge = merge,
     .intersect = intersect,
     .places = &places,

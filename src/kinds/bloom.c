@@ -16,8 +16,8 @@
 #include "../base/sizing.h"
 #include "cells.h"
 #include "fold.h"
+#include "key_locks.h"
 #include "kinds.h"
-#include "owners.h"
 
 static const char *const field_names[] = { "nbits", "key_bits", NULL };
 
@@ -145,57 +145,18 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 static void bind(perhaps_filter *f)
 {
     f->loops = bloom_loops[f->cpu];
-    if (f->shared && !f->writers)
+    if (f->writers) {
+        key_locks_begin(f->writers, f->geometry.body_nbytes / LINE_NBYTES);
+        f->loops.add = bloom_add_shared;
+    } else if (f->shared) {
         f->loops.add = bloom_add_atomic;
-    if (f->writers) /* regions are of whole bytes: two threads must not write one byte */
-        owners_divide(f->writers, f->geometry.body_nbytes);
+        f->loops.add_one_shared = NULL;
+    }
 }
 
 static size_t writers_nbytes(const struct geometry *g)
 {
-    (void)g;
-    return sizeof(struct owners);
-}
-
-/* The upper half of a mark is the number of a bit in its byte. */
-static void add_found(const struct body *b, const struct found *found, size_t n, bool *answer)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint8_t *byte = b->bytes + found[i].offset;
-        unsigned mask = 1U << (found[i].mark >> 32);
-        unsigned before = __atomic_load_n(byte, __ATOMIC_RELAXED);
-        __atomic_store_n(byte, (uint8_t)(before | mask), __ATOMIC_RELAXED);
-        answer[found[i].mark & FOUND_INDEX] &= (before & mask) != 0;
-    }
-}
-
-/* Adds keys in several threads. */
-static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
-{
-    const uint64_t *field = f->geometry.field;
-    struct waiting w;
-    waiting_begin(&w, f, add_found, n, answer);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t place = keys[i].place;
-        for (uint64_t k = 0; k < field[KEY_BITS]; k++) {
-            uint64_t bit = scale64(place, field[NBITS]);
-            struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 | i };
-            waiting_put(&w, owners_region(w.owners, found.offset), found);
-            place = bloom_next_place(place, keys[i].mark);
-        }
-    }
-    waiting_end(&w);
-}
-
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
-{
-    if (!f->writers)
-        return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    if (!owners_add_alone(f, keys, n, answer))
-        add_sorted(f, keys, n, answer);
-    *done = n;
-    return 0;
+    return key_locks_nbytes(g->body_nbytes / LINE_NBYTES);
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
@@ -354,11 +315,10 @@ const struct filter_kind kind_bloom = {
     .rate_with = rate_with,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
-    .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = reads,
-    .add = add,
+    .add = loops_add,
     .merge = merge,
     .intersect = intersect,
     .folds = &folds,

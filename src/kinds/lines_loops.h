@@ -43,9 +43,12 @@
 #define blocked_add_one           FOR_CPU(blocked_add_one)
 #define blocked_add_integer       FOR_CPU(blocked_add_integer)
 #define blocked_add_one_shared    FOR_CPU(blocked_add_one_shared)
-#define add_found_lines           FOR_CPU(add_found_lines)
+#define blocked_add_shared        FOR_CPU(blocked_add_shared)
 #define several_add_one_shared    FOR_CPU(several_add_one_shared)
+#define several_add_shared        FOR_CPU(several_add_shared)
+#define key_add_held              FOR_CPU(key_add_held)
 #define key_add_shared            FOR_CPU(key_add_shared)
+#define keys_add_shared           FOR_CPU(keys_add_shared)
 #define several_contains          FOR_CPU(several_contains)
 #define several_add               FOR_CPU(several_add)
 #define several_contains_one      FOR_CPU(several_contains_one)
@@ -263,42 +266,60 @@ static int blocked_add_one(const struct body *b, struct keyhash key, struct coun
 CONTAINS_INTEGER(blocked_contains_integer, blocked_contains_one)
 ADD_INTEGER(blocked_add_integer, blocked_add_one)
 
-/* Adds a key to its lines, one after the other, each under the lock of its region.  The line is
- * on its way while the CPU takes the lock. */
-static ALWAYS_INLINE int key_add_shared(const struct body *b, struct line_places at,
-                                        struct keyhash key, struct counters *counters)
+/* Adds a key whose locks are held, if the count is below 'most'. */
+static ALWAYS_INLINE enum shared_add key_add_held(const struct body *b, struct line_places at,
+                                                  struct keyhash key, uint64_t *count,
+                                                  uint64_t most)
 {
-    uint8_t *part = b->bytes;
-    bool all = true;
+    if (key_passes(b, at, key, line_has))
+        return SHARED_PRESENT;
+    if (!count_below(count, most))
+        return SHARED_NO_ROOM;
+    key_passes(b, at, key, line_add);
+    return SHARED_ADDED;
+}
+
+/* The lines are on their way while the CPU takes the locks. */
+static ALWAYS_INLINE enum shared_add key_add_shared(const struct body *b, struct line_places at,
+                                                    struct keyhash key, uint64_t *count,
+                                                    uint64_t most)
+{
+    struct lock_set set = locks_of(b->writers, at, key);
     prefetch_lines(b->bytes, at, key);
-    for (uint64_t i = 0; i < at.parts; i++) {
-        uint64_t line = scale64(key.place, at.part_lines);
-        uint64_t region = owners_region(b->writers, line);
-        owners_take(b->writers, region);
-        all &= line_add(b, part + line * LINE_NBYTES, key.mark);
-        owners_release(b->writers, region);
-        part += at.part_lines * LINE_NBYTES;
-        key = blocked_next_part(key);
-    }
-    if (all)
-        __atomic_fetch_sub(&counters->keys, 1, __ATOMIC_RELAXED);
-    return 0;
+    lock_set_take(&set, b->writers);
+    enum shared_add done = key_add_held(b, at, key, count, most);
+    lock_set_release(&set, b->writers);
+    return done;
 }
 
-static int blocked_add_one_shared(const struct body *b, struct keyhash key,
-                                  struct counters *counters)
-{
-    return key_add_shared(b, places_in_one(b), key, counters);
-}
-
-/* Is a found_adder. */
-static void add_found_lines(const struct body *body, const struct found *found, size_t n,
-                            bool *answer)
+static ALWAYS_INLINE size_t keys_add_shared(const struct body *body, struct line_places at,
+                                            const struct keyhash *keys,
+                                            const struct keyhash *ahead, size_t n, bool *answer)
 {
     const struct body b = *body;
-    for (size_t i = 0; i < n; i++)
-        answer[found[i].mark & FOUND_INDEX] &=
-            line_add(&b, b.bytes + found[i].offset, found[i].mark);
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct lock_set set = locks_of(b.writers, at, keys[i]);
+        prefetch_lines(b.bytes, at, ahead[i]);
+        prefetch_locks(b.writers, at, ahead[i]);
+        lock_set_take(&set, b.writers);
+        answer[i] = key_passes(&b, at, keys[i], line_add);
+        lock_set_release(&set, b.writers);
+        found += answer[i];
+    }
+    return found;
+}
+
+static size_t blocked_add_shared(const struct body *b, const struct keyhash *keys,
+                                 const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return keys_add_shared(b, places_in_one(b), keys, ahead, n, answer);
+}
+
+static enum shared_add blocked_add_one_shared(const struct body *b, struct keyhash key,
+                                              uint64_t *count, uint64_t most)
+{
+    return key_add_shared(b, places_in_one(b), key, count, most);
 }
 
 static size_t several_contains(const struct body *b, const struct keyhash *keys,
@@ -327,10 +348,18 @@ static int several_add_one(const struct body *b, struct keyhash key, struct coun
 CONTAINS_INTEGER(several_contains_integer, several_contains_one)
 ADD_INTEGER(several_add_integer, several_add_one)
 
-static int several_add_one_shared(const struct body *b, struct keyhash key,
-                                  struct counters *counters)
+static size_t several_add_shared(const struct body *b, const struct keyhash *keys,
+                                 const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return key_add_shared(b, places_in_parts(b), key, counters);
+    if (b->field[TOGETHER])
+        return keys_add_shared(b, places_together(b), keys, ahead, n, answer);
+    return keys_add_shared(b, places_in_parts(b), keys, ahead, n, answer);
+}
+
+static enum shared_add several_add_one_shared(const struct body *b, struct keyhash key,
+                                              uint64_t *count, uint64_t most)
+{
+    return key_add_shared(b, places_of(b), key, count, most);
 }
 
 /* ---- Counting --------------------------------------------------------------------------- */
