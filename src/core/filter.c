@@ -82,12 +82,14 @@ int perhaps_hash_many(const perhaps_filter *f, const struct perhaps_keys *keys,
 
 /* ---- Batches --------------------------------------------------------------------------- */
 
-/* Many keys on their way to the kind.  They are hashed into a ring, BATCH_STEP keys at a time,
- * and are handed to the kind BATCH_AHEAD keys later.
- * Invariant: done <= hashed <= count, and hashed - done <= BATCH_RING. */
+/* Many keys on their way to the kind.  They are hashed into a ring, 'step' keys at a time, and
+ * are handed to the kind 'ahead' keys later.  For a kind that sorts keys 'step' is BATCH_MOST
+ * and 'ahead' is 0.
+ * Invariant: done <= hashed <= count, and hashed - done <= ring_size. */
 struct batch {
     const perhaps_filter *f;
     const struct perhaps_keys *keys;
+    size_t step, ahead, ring_size;
     size_t count;  /* how many of the keys the hash accepts */
     size_t hashed; /* how many keys have been hashed */
     size_t done;   /* how many keys the kind has worked on; the caller advances it */
@@ -103,7 +105,7 @@ static size_t smaller(size_t a, size_t b)
 static void batch_hash(struct batch *b, size_t most)
 {
     size_t n = smaller(most, b->count - b->hashed);
-    hasher_run(&b->f->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % BATCH_RING]);
+    hasher_run(&b->f->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % b->ring_size]);
     b->hashed += n;
 }
 
@@ -113,12 +115,27 @@ static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_ke
 {
     struct batch b = { .f = f,
                        .keys = keys,
+                       .step = BATCH_STEP,
+                       .ahead = BATCH_AHEAD,
+                       .ring_size = BATCH_RING,
                        .count = count,
                        .ring = ring };
-    batch_hash(&b, BATCH_AHEAD);
+    batch_hash(&b, b.ahead);
     if (filter_may_look(f))
         f->kind->prefetch(f, ring, b.hashed);
     return b;
+}
+
+/* Begins a batch for a kind that sorts keys, and so prefetches in an order of its own. */
+static struct batch batch_begin_sorted(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                       size_t count, struct keyhash ring[BATCH_MOST])
+{
+    return (struct batch){ .f = f,
+                           .keys = keys,
+                           .step = BATCH_MOST,
+                           .ring_size = BATCH_MOST,
+                           .count = count,
+                           .ring = ring };
 }
 
 /* Sets *keys to the hashes of the next step, and *ahead to as many hashes of later keys; or to
@@ -126,11 +143,11 @@ static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_ke
 static size_t batch_next(struct batch *b, const struct keyhash **keys,
                          const struct keyhash **ahead)
 {
-    size_t n = smaller(BATCH_STEP, b->count - b->done);
-    batch_hash(b, BATCH_STEP);
-    *keys = &b->ring[b->done % BATCH_RING];
-    bool filled = b->done + BATCH_AHEAD + n <= b->hashed;
-    *ahead = filled ? &b->ring[(b->done + BATCH_AHEAD) % BATCH_RING] : *keys;
+    size_t n = smaller(b->step, b->count - b->done);
+    batch_hash(b, b->step);
+    *keys = &b->ring[b->done % b->ring_size];
+    bool filled = b->done + b->ahead + n <= b->hashed;
+    *ahead = filled ? &b->ring[(b->done + b->ahead) % b->ring_size] : *keys;
     return n;
 }
 
@@ -140,8 +157,8 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
 static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
                     bool *was_present, size_t *done)
 {
-    bool scratch[BATCH_STEP];
-    struct keyhash ring[BATCH_RING];
+    bool scratch[BATCH_MOST];
+    struct keyhash ring[BATCH_MOST];
     size_t none;
     done = done ? done : &none;
     *done = 0;
@@ -149,7 +166,9 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     if (error)
         return error;
     size_t count = filter_count_hashable(f, keys);
-    struct batch b = batch_begin(f, keys, count, ring);
+    struct batch b = f->writers && f->kind->sorts_shared
+                         ? batch_begin_sorted(f, keys, count, ring)
+                         : batch_begin(f, keys, count, ring);
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), added;

@@ -1,4 +1,6 @@
 /* inspect.c - what a filter tells about itself. */
+#include <math.h>
+
 #include "../base/sample.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
@@ -36,6 +38,23 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
+/* Returns the number of keys: the count; but where that may be too high, at most what the bits
+ * tell, with what chance and a sample add to it. */
+static uint64_t keys_of(const perhaps_filter *f)
+{
+    uint64_t keys = counter_get(&f->counters->keys), sum = 0;
+    double most = INFINITY;
+    if (f->keys_estimated) {
+        const double about = f->kind->estimate(f, SAMPLE_NBYTES);
+        most = 1.01 * about + 5 * sqrt(about) + 5;
+    } else if (filter_is_estimated(f)) {
+        for (size_t i = 0; i < parts_count(f); i++)
+            sum += keys_of(f->parts.part[i]);
+        most = (double)sum;
+    }
+    return (double)keys > most ? (uint64_t)most : keys;
+}
+
 const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)
 {
     return &f->kind->about;
@@ -48,7 +67,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
     uint64_t nbytes = bodies_nbytes(f);
     *stats = (struct perhaps_stats){
         .hash = perhaps_hash_name(f->hasher.id),
-        .keys = counter_get(&f->counters->keys),
+        .keys = keys_of(f),
         .load = fill.load,
         .memory_nbytes = nbytes,
         .fpr_now = fill.fpr,

@@ -177,10 +177,7 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
                             f->shared, small);
     if (error)
         return error;
-    (*small)->preference = f->preference;
-    if (f->is_set)
-        filter_become_set(*small);
-    *(*small)->counters = *f->counters;
+    filter_be_like(*small, f);
     if (task->how->write) {
         error = task->how->write(task->how->context, *small);
     } else {
@@ -225,10 +222,7 @@ static int copy(const struct task *task, const perhaps_filter *f, perhaps_filter
         filter_make(f->kind, &f->geometry, &f->hasher, &f->allocator, false, f->shared, same);
     if (error)
         return error;
-    *(*same)->counters = *f->counters;
-    (*same)->preference = f->preference;
-    if (f->is_set)
-        filter_become_set(*same);
+    filter_be_like(*same, f);
     return 0;
 }
 
@@ -284,10 +278,7 @@ static int shrink_composite(const struct task *task, const perhaps_filter *f, do
     if (error)
         return error;
     memcpy((*small)->body.bytes, f->body.bytes, g.body_nbytes);
-    *(*small)->counters = *f->counters;
-    (*small)->preference = f->preference;
-    if (f->is_set)
-        filter_become_set(*small);
+    filter_be_like(*small, f);
     error = shrink_parts(task, f, fpr, *small);
     if (error) {
         perhaps_free(*small);

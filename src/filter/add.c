@@ -6,6 +6,10 @@
  * also computes its fpr from its bits at certain numbers of keys, and from the fpr how many
  * keys it can take before it must compute it again ('room_until').
  *
+ * N different keys fit into a filter for N, whoever adds them and how often.  Where the count
+ * of keys may be wrong (several writers added one key at the same moment, and each counted it;
+ * or the filter was merged, or made smaller), the bits alone decide: recount().
+ *
  * Parts of a composite do not compute their fpr.  Crafted keys would fill a layer that holds
  * hardly any keys, and the chain would then have to refuse all keys, or to grow for a few. */
 #include <math.h>
@@ -22,9 +26,11 @@
  * one millisecond in all while the filter is filled. */
 enum { LOOKED_AT_NBYTES = 16 << 10 };
 
+/* So is a filter whose count may be too low; one that is shared counts too many keys at most. */
 static bool is_looked_at(const perhaps_filter *f)
 {
-    return f->kind->rate_with && !f->is_part && f->geometry.body_nbytes <= LOOKED_AT_NBYTES;
+    return f->kind->rate_with && !f->is_part &&
+           (f->geometry.body_nbytes <= LOOKED_AT_NBYTES || (f->keys_estimated && !f->shared));
 }
 
 void filter_reset_room(perhaps_filter *f)
@@ -34,30 +40,67 @@ void filter_reset_room(perhaps_filter *f)
     f->room_until = is_looked_at(f) ? limit / 2 : limit;
 }
 
+/* Returns by which factor the number of keys may grow, at least, before an fpr of 'rate' comes to
+ * the asked one.  With k bits a key the fpr of a Bloom filter rises at most with the k-th power
+ * of the number of keys, and no plan takes a k above 'steps'. */
+static double may_grow(const perhaps_filter *f, double rate)
+{
+    const double steps = -1.25 * log2(f->geometry.fpr) + 1;
+    return pow(f->geometry.fpr / rate, 1 / steps); /* inf at a rate of 0 */
+}
+
+/* Returns how many keys may be added before the fpr must be computed again: a third of the way
+ * (on a logarithmic scale) to where it may reach the asked one.  Not more than a third, since
+ * the fpr may rise by more than its mean where one line causes much of it. */
+static double third_of_growth(double keys, double growth)
+{
+    return fmax(1, keys * (cbrt(growth) - 1));
+}
+
 /* Returns at how many keys the fpr must be computed again, when it is 'rate' with 'keys' keys.
- *
- * With k bits a key the fpr of a Bloom filter rises at most with the k-th power of the number
- * of keys, and no plan takes a k above 'steps'.  If this shows that the fpr is kept up to the
- * key limit, the limit is the answer.  Otherwise the answer is half of the way to the limit, or
- * a third of the way (on a logarithmic scale) to where the fpr may reach the asked one,
- * whichever comes first.  Not more than a third, since the fpr may rise by more than its mean
- * where one line causes much of it. */
+ * If the fpr is kept up to the key limit, the limit is the answer; otherwise half of the way to
+ * the limit or a third of the growth, whichever comes first. */
 static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 {
-    const double share = 1.0 / 3, steps = -1.25 * log2(f->geometry.fpr) + 1;
-    double left = (double)(f->geometry.key_limit - keys), now = (double)keys;
-    double room = pow(f->geometry.fpr / rate, 1 / steps) - 1; /* inf at a rate of 0 */
-    if (now * room >= left)
+    const double left = (double)(f->geometry.key_limit - keys), now = (double)keys;
+    const double growth = may_grow(f, rate);
+    if (now * (growth - 1) >= left)
         return f->geometry.key_limit;
-    double third = now * (pow(1 + room, share) - 1);
-    return keys + (uint64_t)fmax(1, fmin(left / 2, third));
+    return keys + (uint64_t)fmax(1, fmin(left / 2, third_of_growth(now, growth)));
+}
+
+bool filter_counts_twice(const perhaps_filter *f)
+{
+    return f->shared && f->kind->estimate && !(f->writers && f->loops.one_line);
+}
+
+/* To be called where the count is an estimate, and has come to the key limit.  The bits decide:
+ * if the fpr is kept with this key, too, takes the count down to what the bits tell, and at
+ * least by as many keys as may be added before the next look.  Returns whether the count has
+ * become lower. */
+static bool recount(perhaps_filter *f, const struct keyhash *key, uint64_t keys)
+{
+    const double limit = (double)f->geometry.key_limit;
+    const double rate = f->kind->rate_with(f, key);
+    if (rate > f->geometry.fpr) {
+        __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
+        return false;
+    }
+    const double room = fmin(third_of_growth(limit, may_grow(f, rate)), limit);
+    uint64_t fewer = (uint64_t)fmin(f->kind->estimate(f, UINT64_MAX), limit - room);
+    while (fewer < keys && !__atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, true,
+                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    return true;
 }
 
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
 {
     uint64_t keys = counter_get(&f->counters->keys), limit = f->geometry.key_limit;
-    if (keys >= limit || keys == counter_get(&f->full_at))
+    if (keys == counter_get(&f->full_at))
         return false;
+    if (keys >= limit)
+        return f->keys_estimated && recount(f, key, keys);
     if (keys < counter_get(&f->room_until) || !is_looked_at(f))
         return true;
     double rate = f->kind->rate_with(f, key);
@@ -124,8 +167,8 @@ static size_t count_true(const bool *answer, size_t n)
  * takes back the count of those that were there already.  Sets *added to how many it added: none
  * near the limit. */
 static int add_reserved(perhaps_filter *f, const struct keyhash *keys,
-                        const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
-                        size_t *added)
+                        const struct keyhash *ahead, size_t n, bool unless_present,
+                        bool *answer, size_t *added)
 {
     int error = 0;
     const bool holds = f->shared && f->geometry.key_limit < KEYS_UNLIMITED;
@@ -223,6 +266,7 @@ bool filter_keeps_rate(const perhaps_filter *f)
 int filter_unite(perhaps_filter *f, const perhaps_filter *other)
 {
     int error = f->kind->merge(f, other);
+    f->keys_estimated |= f->kind->estimate != NULL;
     if (!error && !f->kind->composite && !filter_keeps_rate(f))
         error = PERHAPS_ERR_FULL;
     return error;

@@ -199,13 +199,14 @@ struct perhaps_filter {
     enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
     enum perhaps_preference preference : 8; /* for memory that the filter takes later */
     bool is_part;                           /* of a composite */
-    bool shared;        /* several threads may write; if mapped, processes, too */
-    bool read_only;     /* mapped, and not shared */
-    bool removes;       /* the kind can remove, and so can the base of a composite */
-    bool counts;        /* the same for counting */
-    bool is_set;        /* the kind can, but this filter does not: it stores no copies */
-    uint8_t limit_lock; /* of a shared filter: taken near the key limit, and to grow */
-    struct holding holding;                 /* of a shared filter: see counters.h */
+    bool shared;            /* several threads may write; if mapped, processes, too */
+    bool read_only;         /* mapped, and not shared */
+    bool removes;           /* the kind can remove, and so can the base of a composite */
+    bool counts;            /* the same for counting */
+    bool is_set;            /* the kind can, but this filter does not: it stores no copies */
+    bool keys_estimated;    /* the number of keys may be wrong: see add.c */
+    uint8_t limit_lock;     /* of a shared filter: taken near the key limit, and to grow */
+    struct holding holding; /* of a shared filter: see counters.h */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
      * bytes of locks or queues.  NULL for other filters. */
@@ -509,6 +510,10 @@ struct filter_kind {
      * that is far below the asked fpr.  NULL: the key limit alone keeps the fpr. */
     double (*rate_with)(const perhaps_filter *f, const struct keyhash *key);
 
+    /* Returns about how many different keys there are, by the bits that are set, of which it
+     * reads as many as measure() does; or infinity.  NULL: keys are always counted exactly. */
+    double (*estimate)(const perhaps_filter *f, uint64_t most_nbytes);
+
     /* Forgets all keys.  NULL: the caller sets the body to zero. */
     void (*clear)(perhaps_filter *f);
 
@@ -519,6 +524,9 @@ struct filter_kind {
      * and the fpr may be 0.  contains() is also asked about hashes that are no integer (they
      * have a mark), and add() ends before them with PERHAPS_ERR_ARGUMENT. */
     bool exact;
+
+    /* Whether add() sorts the keys of a shared filter, and so takes BATCH_MOST at once. */
+    bool sorts_shared;
 
     /* -- Groups of operations that few kinds have; else NULL -- */
 
@@ -533,7 +541,7 @@ struct filter_kind {
 
 /* Batches.  The public calls hash BATCH_STEP keys at a time into a ring, and hand them to the
  * kind BATCH_AHEAD keys later: so about that many prefetches are on their way at every moment.
- * No call of a kind gets more than BATCH_MOST at once. */
+ * A kind that sorts the keys of a shared filter (sorts_shared) gets BATCH_MOST at once. */
 enum { BATCH_STEP = 128, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 512 };
 
 /* ---- geometry.c ------------------------------------------------------------------------ */
@@ -580,6 +588,17 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
  * be removed.  For those who asked neither for removal nor for counts.  Changes nothing in
  * kinds that store no copies anyway. */
 void filter_become_set(perhaps_filter *f);
+
+/* Gives a complete filter that was made of 'model' what that is beside its geometry and its bytes:
+ * counters and preference, and whether it is a set and its count an estimate. */
+void filter_be_like(perhaps_filter *f, const perhaps_filter *model);
+
+/* Notes that the number of keys of a filter, and of its parts, is an estimate: where it comes to
+ * the key limit, the bits decide (add.c).  Changes nothing in kinds that always count exactly. */
+void filter_become_estimated(perhaps_filter *f);
+
+/* Returns whether that was noted of the filter or of any of its parts. */
+bool filter_is_estimated(const perhaps_filter *f);
 
 /* Completes a filter by attach() of its kind, if it has one.  Returns 0 or its error. */
 int filter_attach(perhaps_filter *f);
@@ -642,6 +661,10 @@ void filter_clear(perhaps_filter *f);
 /* Returns whether this key, which is not there yet, may be counted and added: neither the key
  * limit nor the fpr is exceeded. */
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key);
+
+/* Returns whether several writers may each count a key that they add at the same moment: where
+ * no lock is held for all of its bits, or by several processes. */
+bool filter_counts_twice(const perhaps_filter *f);
 
 /* Forgets what earlier adds found out about the room in the filter.  To be called when its keys
  * were changed otherwise: clear, merge. */

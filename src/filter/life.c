@@ -78,13 +78,14 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->counters = &f->own_counters;
     f->parts.part = f->parts.few;
     f->parts.room = PARTS_FEW;
-    filter_reset_room(f);
     if (!keep_note(f) || (shared && kind->composite && !parts_reserve(f, PARTS_MOST)) ||
         (with_body && !allocate_body(f))) {
         perhaps_free(f);
         return PERHAPS_ERR_MEMORY;
     }
     filter_bind(f);
+    f->keys_estimated = filter_counts_twice(f);
+    filter_reset_room(f);
     *filter = f;
     return 0;
 }
@@ -97,6 +98,32 @@ void filter_become_set(perhaps_filter *f)
     f->removes = f->counts = false;
     for (size_t i = 0; i < f->parts.count; i++)
         filter_become_set(f->parts.part[i]);
+}
+
+void filter_become_estimated(perhaps_filter *f)
+{
+    f->keys_estimated |= f->kind->estimate != NULL;
+    filter_reset_room(f);
+    for (size_t i = 0; i < f->parts.count; i++)
+        filter_become_estimated(f->parts.part[i]);
+}
+
+void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
+{
+    *f->counters = *model->counters;
+    f->preference = model->preference;
+    if (model->is_set)
+        filter_become_set(f);
+    f->keys_estimated |= model->keys_estimated;
+    filter_reset_room(f);
+}
+
+bool filter_is_estimated(const perhaps_filter *f)
+{
+    bool any = f->keys_estimated;
+    for (size_t i = 0; i < parts_count(f) && !any; i++)
+        any = filter_is_estimated(f->parts.part[i]);
+    return any;
 }
 
 int filter_attach(perhaps_filter *f)
@@ -285,14 +312,12 @@ int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
     int error = filter_make(filter->kind, &g, hasher, allocator, true, shared, copy);
     if (error)
         return error;
-    *(*copy)->counters = *filter->counters;
-    (*copy)->preference = filter->preference;
     copy_body(filter, (*copy)->body.bytes);
     error = clone_parts(filter, *copy);
     if (!error)
         error = filter_attach(*copy);
-    if (!error && filter->is_set)
-        filter_become_set(*copy);
+    if (!error)
+        filter_be_like(*copy, filter);
     return abandon(copy, error);
 }
 
@@ -323,6 +348,7 @@ void filter_clear(perhaps_filter *f)
     else
         memset(f->body.bytes, 0, f->geometry.body_nbytes);
     *f->counters = (struct counters){ 0 };
+    f->keys_estimated = filter_counts_twice(f);
     filter_reset_room(f);
 }
 

@@ -156,8 +156,8 @@ static ALWAYS_INLINE void prepare_hash(const perhaps_filter *f, struct keyhash h
  * way. */
 static ALWAYS_INLINE int add_shared(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
-    enum shared_add done = f->loops.add_one_shared(&f->body, hash, &f->counters->keys,
-                                                   shared_room_until(f));
+    enum shared_add done =
+        f->loops.add_one_shared(&f->body, hash, &f->counters->keys, shared_room_until(f));
     if (done > SHARED_PRESENT)
         return add_hash_shared(f, hash, was_present);
     *was_present = done == SHARED_PRESENT;

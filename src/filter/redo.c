@@ -44,9 +44,10 @@ static int add_again(perhaps_filter *f, const struct keyhash *keys, const struct
 static int add_all_again(perhaps_filter *f, const struct keyhash *keys, size_t n,
                          bool unless_present)
 {
+    const size_t step = f->writers && f->kind->sorts_shared ? BATCH_MOST : BATCH_STEP;
     int error = 0;
     for (size_t at = 0, now; at < n && !error; at += now) {
-        now = n - at < BATCH_STEP ? n - at : BATCH_STEP;
+        now = n - at < step ? n - at : step;
         const struct keyhash *next = keys + at + now;
         if (at == 0)
             f->kind->prefetch(f, keys, now);

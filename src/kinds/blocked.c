@@ -23,6 +23,7 @@
 #include "fold.h"
 #include "kinds.h"
 #include "lines.h"
+#include "owners.h"
 
 static const char *const field_names[] = { "part_lines", "parts", "line_bits", "together",
                                            NULL };
@@ -92,30 +93,72 @@ static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t 
     return n;
 }
 
-/* Returns of how many lines, or blocks of lines, a writer takes locks. */
-static uint64_t lock_lines(const struct geometry *g)
+static void bind(perhaps_filter *f)
 {
-    return g->field[PART_LINES] * lines_separate_parts(g);
+    f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
+    f->loops.lines = f->geometry.field[PARTS] > 1 ? NULL : lines_of;
+    f->body.table = lines_table(f->geometry.field[LINE_BITS]);
+    if (f->shared && !f->writers) {
+        f->loops.add = blocked_add_atomic;
+        f->loops.add_one_shared = NULL;
+    }
+    if (f->writers)
+        owners_divide(f->writers, f->geometry.field[PART_LINES]);
 }
 
 static size_t writers_nbytes(const struct geometry *g)
 {
-    return key_locks_nbytes(lock_lines(g));
+    return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds need no owners */
 }
 
-static void bind(perhaps_filter *f)
+/* Lets all lines of n keys wait.  Lines of different parts may have the same lock. */
+static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t parts,
+                                    const struct keyhash *keys, size_t n)
 {
-    const bool several = f->geometry.field[PARTS] > 1;
-    f->loops = blocked_loops[several][f->cpu];
-    f->loops.lines = several ? NULL : lines_of;
-    f->body.table = lines_table(f->geometry.field[LINE_BITS]);
-    if (f->writers) {
-        key_locks_begin(f->writers, lock_lines(&f->geometry));
-        f->loops.add = blocked_shared_add[several][f->cpu];
-    } else if (f->shared) {
-        f->loops.add = blocked_add_atomic;
-        f->loops.add_one_shared = NULL;
+    const struct owners *owners = w->owners;
+    for (size_t i = 0; i < n; i++) {
+        struct keyhash key = keys[i];
+        for (uint64_t part = 0; part < parts; part++) {
+            uint64_t line = scale64(key.place, lines);
+            struct found found = { .offset = (part * lines + line) * LINE_NBYTES,
+                                   .mark = (key.mark & ~(uint64_t)FOUND_INDEX) | i };
+            waiting_put(w, owners_region(owners, line), found);
+            key = blocked_next_part(key);
+        }
     }
+}
+
+/* Adds a key, which needs no sorting and was counted, in several threads. */
+static void add_one(perhaps_filter *f, struct keyhash key, bool *answer)
+{
+    uint64_t count = 0;
+    *answer = f->loops.add_one_shared(&f->body, key, &count, 1) == SHARED_PRESENT;
+}
+
+/* Adds keys in several threads. */
+static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
+{
+    const uint64_t *field = f->geometry.field;
+    struct waiting w;
+    waiting_begin(&w, f, blocked_add_found[f->cpu], n, answer);
+    if (field[PARTS] == 1)
+        put_lines(&w, field[PART_LINES], 1, keys, n);
+    else
+        put_lines(&w, field[PART_LINES], field[PARTS], keys, n);
+    waiting_end(&w);
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    if (!f->writers)
+        return loops_add(f, keys, ahead, n, unless_present, answer, done);
+    if (n == 1)
+        add_one(f, *keys, answer);
+    else if (!owners_add_alone(f, keys, n, answer))
+        add_sorted(f, keys, n, answer);
+    *done = n;
+    return 0;
 }
 
 /* perhaps_layout.h promises these to users. */
@@ -158,6 +201,12 @@ static double keys_from_load(const struct geometry *g, double load)
     double line_nbits = LINE_WORDS * WORD_NBITS;
     double chance = (double)g->field[LINE_BITS] / line_nbits / (double)g->field[PART_LINES];
     return log1p(-load) / log1p(-chance);
+}
+
+static double estimate(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    const double load = measure(f, most_nbytes).load;
+    return load < 1 ? keys_from_load(&f->geometry, load) : INFINITY;
 }
 
 static const struct places places = {
@@ -233,12 +282,14 @@ const struct filter_kind kind_blocked = {
     .predict = predict,
     .measure = measure,
     .rate_with = rate_with,
+    .estimate = estimate,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
+    .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = lines_reads,
-    .add = loops_add,
+    .add = add,
     .merge = merge,
     .intersect = intersect,
     .places = &places,

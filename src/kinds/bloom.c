@@ -16,8 +16,8 @@
 #include "../base/sizing.h"
 #include "cells.h"
 #include "fold.h"
-#include "key_locks.h"
 #include "kinds.h"
+#include "owners.h"
 
 static const char *const field_names[] = { "nbits", "key_bits", NULL };
 
@@ -142,21 +142,97 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
     return (struct fill){ .load = load, .fpr = pow(load, (double)f->geometry.field[KEY_BITS]) };
 }
 
-static void bind(perhaps_filter *f)
+static size_t writers_nbytes(const struct geometry *g)
 {
-    f->loops = bloom_loops[f->cpu];
-    if (f->writers) {
-        key_locks_begin(f->writers, f->geometry.body_nbytes / LINE_NBYTES);
-        f->loops.add = bloom_add_shared;
-    } else if (f->shared) {
-        f->loops.add = bloom_add_atomic;
-        f->loops.add_one_shared = NULL;
+    (void)g;
+    return sizeof(struct owners);
+}
+
+/* The upper half of a mark is the number of a bit in its byte. */
+static void add_found(const struct body *b, const struct found *found, size_t n, bool *answer)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *byte = b->bytes + found[i].offset;
+        unsigned mask = 1U << (found[i].mark >> 32);
+        unsigned before = __atomic_load_n(byte, __ATOMIC_RELAXED);
+        __atomic_store_n(byte, (uint8_t)(before | mask), __ATOMIC_RELAXED);
+        answer[found[i].mark & FOUND_INDEX] &= (before & mask) != 0;
     }
 }
 
-static size_t writers_nbytes(const struct geometry *g)
+/* Adds a key in several threads, bit by bit under the locks of their regions.  Of threads that
+ * add the same key at the same moment, each may find that it was not there, and count it
+ * (filter/add.c). */
+static enum shared_add add_one_shared(const struct body *b, struct keyhash key, uint64_t *count,
+                                      uint64_t most)
 {
-    return key_locks_nbytes(g->body_nbytes / LINE_NBYTES);
+    struct owners *owners = b->writers;
+    bool all = true;
+    uint64_t place = key.place;
+    if (!count_below(count, most))
+        return SHARED_NO_ROOM;
+    for (uint64_t k = 0; k < b->field[KEY_BITS]; k++) {
+        const uint64_t bit = scale64(place, b->field[NBITS]);
+        const uint64_t region = owners_region(owners, bit / 8);
+        struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 };
+        bool was_set = true;
+        owners_take(owners, region);
+        add_found(b, &found, 1, &was_set);
+        owners_release(owners, region);
+        all &= was_set;
+        place = bloom_next_place(place, key.mark);
+    }
+    if (!all)
+        return SHARED_ADDED;
+    __atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
+    return SHARED_PRESENT;
+}
+
+/* Adds keys in several threads. */
+static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
+{
+    const uint64_t *field = f->geometry.field;
+    struct waiting w;
+    waiting_begin(&w, f, add_found, n, answer);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t place = keys[i].place;
+        for (uint64_t k = 0; k < field[KEY_BITS]; k++) {
+            uint64_t bit = scale64(place, field[NBITS]);
+            struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 | i };
+            waiting_put(&w, owners_region(w.owners, found.offset), found);
+            place = bloom_next_place(place, keys[i].mark);
+        }
+    }
+    waiting_end(&w);
+}
+
+static void bind(perhaps_filter *f)
+{
+    f->loops = bloom_loops[f->cpu];
+    if (f->shared && !f->writers)
+        f->loops.add = bloom_add_atomic;
+    if (f->writers) { /* regions are of whole bytes: two threads must not write one byte */
+        owners_divide(f->writers, f->geometry.body_nbytes);
+        f->loops.add_one_shared = add_one_shared;
+    }
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    if (!f->writers)
+        return loops_add(f, keys, ahead, n, unless_present, answer, done);
+    if (!owners_add_alone(f, keys, n, answer))
+        add_sorted(f, keys, n, answer);
+    *done = n;
+    return 0;
+}
+
+static double estimate(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    const double load = share_set(f, most_nbytes), nbits = (double)f->geometry.field[NBITS];
+    return load < 1 ? sizing_keys_from_load(nbits, (double)f->geometry.field[KEY_BITS], load)
+                    : INFINITY;
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
@@ -313,12 +389,14 @@ const struct filter_kind kind_bloom = {
     .predict = predict,
     .measure = measure,
     .rate_with = rate_with,
+    .estimate = estimate,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
+    .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = reads,
-    .add = loops_add,
+    .add = add,
     .merge = merge,
     .intersect = intersect,
     .folds = &folds,

@@ -17,14 +17,8 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
 
 extern const struct loops bloom_loops[CPU_COUNT];
 
-/* Do what add() and add_one_shared() of the loops do while other threads may add to the body,
- * too: a key is added under a lock. */
-size_t bloom_add_shared(const struct body *b, const struct keyhash *keys,
-                        const struct keyhash *ahead, size_t n, bool *answer);
-enum shared_add bloom_add_one_shared(const struct body *b, struct keyhash key, uint64_t *count,
-                                     uint64_t most);
-
-/* Does what blocked_add_atomic() does: other processes may write the body. */
+/* Does what add() of the loops does on bodies that other threads or processes write at the same
+ * moment; the bits are set as in blocked_add_atomic(). */
 size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool *answer);
 

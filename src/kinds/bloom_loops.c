@@ -1,6 +1,5 @@
 /* bloom_loops.c - the loops of classic Bloom filters, for each instruction set. */
 #include "bloom.h"
-#include "key_locks.h"
 
 /* Returns the aligned word that holds a bit: bit % 32 of it. */
 static ALWAYS_INLINE uint32_t *word_of(const struct body *b, uint64_t bit)
@@ -84,60 +83,19 @@ static ALWAYS_INLINE size_t add_all(const struct body *b, const struct keyhash *
 #define LOOPS     "../kinds/bloom_loops.h"
 #include "../base/each_cpu.h"
 
-/* ---- Adds while others write ------------------------------------------------------------- */
-
-/* A key has one lock, since it may have 64 lines: keys that share a word may have different
- * ones, so words change atomically. */
-static ALWAYS_INLINE uint8_t *lock_of(const struct body *b, struct keyhash key)
-{
-    struct key_locks *locks = b->writers;
-    return &locks->lock[scale64(key.place, locks->mask + 1)];
-}
-
-size_t bloom_add_shared(const struct body *b, const struct keyhash *keys,
-                        const struct keyhash *ahead, size_t n, bool *answer)
-{
-    size_t found = 0, near = n < NEAR ? n : NEAR;
-    const struct keyhash *later = keys + near;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t *lock = lock_of(b, keys[i]);
-        later = i == n - near ? ahead : later;
-        __builtin_prefetch(lock_of(b, *later), 1, 3);
-        prefetch_bits(b, b->field[KEY_BITS], *later++);
-        lock_take(lock);
-        answer[i] = add_key(b, keys[i], word_add_atomic);
-        lock_release(lock);
-        found += answer[i];
+#define ROW(cpu)                                                                               \
+    {                                                                                          \
+        .prefetch = bloom_prefetch, .contains = bloom_contains_##cpu, .add = bloom_add_##cpu,  \
+        .contains_one = bloom_contains_one_##cpu, .add_one = bloom_add_one_##cpu,              \
+        .contains_integer = bloom_contains_integer_##cpu,                                      \
+        .add_integer = bloom_add_integer_##cpu,                                                \
     }
-    return found;
-}
+const struct loops bloom_loops[CPU_COUNT] = { EACH_CPU(ROW) };
 
-enum shared_add bloom_add_one_shared(const struct body *b, struct keyhash key, uint64_t *count,
-                                     uint64_t most)
-{
-    uint8_t *lock = lock_of(b, key);
-    enum shared_add done = SHARED_PRESENT;
-    prefetch_bits(b, b->field[KEY_BITS], key);
-    lock_take(lock);
-    if (!bloom_contains_one_scalar(b, key))
-        done = count_below(count, most) ? SHARED_ADDED : SHARED_NO_ROOM;
-    if (done == SHARED_ADDED)
-        add_key(b, key, word_add_atomic);
-    lock_release(lock);
-    return done;
-}
+/* ---- Adds while others write ------------------------------------------------------------- */
 
 size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool *answer)
 {
     return add_all(b, keys, ahead, n, answer, word_add_atomic);
 }
-
-#define ROW(cpu)                                                                               \
-    {                                                                                          \
-        .prefetch = bloom_prefetch, .contains = bloom_contains_##cpu, .add = bloom_add_##cpu,  \
-        .contains_one = bloom_contains_one_##cpu, .add_one = bloom_add_one_##cpu,              \
-        .contains_integer = bloom_contains_integer_##cpu,                                      \
-        .add_integer = bloom_add_integer_##cpu, .add_one_shared = bloom_add_one_shared,        \
-    }
-const struct loops bloom_loops[CPU_COUNT] = { EACH_CPU(ROW) };

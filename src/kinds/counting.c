@@ -226,42 +226,90 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 
 /* ---- Locks ----------------------------------------------------------------------------- */
 
-static uint64_t lock_lines(const struct geometry *g)
+/* What the threads of a shared filter need: lock_count() locks, a power of two. */
+enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
+
+/* Returns how many locks there are: at least one for each line, but at most a million. */
+static uint64_t lock_count(const struct geometry *g)
 {
-    return g->field[PART_LINES] * g->field[PARTS];
+    uint64_t lines = g->field[PART_LINES] * g->field[PARTS];
+    int bits = 64 - __builtin_clzll(lines);
+    return UINT64_C(1) << (bits < LOCK_BITS_MIN   ? LOCK_BITS_MIN
+                           : bits > LOCK_BITS_MAX ? LOCK_BITS_MAX
+                                                  : bits);
 }
 
 static size_t writers_nbytes(const struct geometry *g)
 {
-    return key_locks_nbytes(lock_lines(g));
+    return (size_t)lock_count(g);
 }
 
-static void put_locks_of(struct lock_set *set, const perhaps_filter *f, struct keyhash key)
+/* The numbers of the locks of a few keys' lines; the same number may occur twice. */
+enum { GROUP_LOCKS = LINES_PARTS_MAX };
+
+struct locks {
+    unsigned count;
+    uint32_t number[GROUP_LOCKS];
+};
+
+static void add_locks_of(struct locks *l, const perhaps_filter *f, struct keyhash key)
 {
-    uint64_t part_lines = f->geometry.field[PART_LINES];
+    uint64_t mask = lock_count(&f->geometry) - 1, part_lines = f->geometry.field[PART_LINES];
     for (uint64_t part = 0; part < f->geometry.field[PARTS]; part++) {
-        lock_set_put(set, f->writers, part * part_lines + scale64(key.place, part_lines));
+        uint64_t line = part * part_lines + scale64(key.place, part_lines);
+        l->number[l->count++] = (uint32_t)(line & mask);
         key = blocked_next_part(key);
     }
 }
 
-/* Prefetches the lines of keys, and their locks. */
-static ALWAYS_INLINE void prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys,
-                                         size_t n)
+/* Sorts the numbers: locks are taken in order, so that no two writers wait for each other.
+ * Finds the place of each by comparing it with all, which needs no branch. */
+static void sort_locks(struct locks *l)
 {
-    struct lock_set set = { .count = 0 };
+    struct locks sorted = { .count = l->count };
+    for (unsigned i = 0; i < l->count; i++) {
+        unsigned place = 0;
+        for (unsigned j = 0; j < l->count; j++)
+            place += (l->number[j] < l->number[i]) | ((l->number[j] == l->number[i]) & (j < i));
+        sorted.number[place] = l->number[i];
+    }
+    *l = sorted;
+}
+
+static void take_locks(const perhaps_filter *f, struct locks *l)
+{
+    uint8_t *lock = f->writers;
+    sort_locks(l);
+    for (unsigned i = 0; i < l->count; i++)
+        if (i == 0 || l->number[i] != l->number[i - 1])
+            lock_take(&lock[l->number[i]]);
+}
+
+static void release_locks(const perhaps_filter *f, const struct locks *l)
+{
+    uint8_t *lock = f->writers;
+    for (unsigned i = 0; i < l->count; i++)
+        if (i == 0 || l->number[i] != l->number[i - 1])
+            lock_release(&lock[l->number[i]]);
+}
+
+/* Prefetches the lines of keys, and their locks, which may lie in other cores' caches. */
+static inline __attribute__((always_inline)) void
+prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+{
+    const uint8_t *lock = f->writers;
+    struct locks l = { 0 };
     loops_prefetch(f, keys, n);
     for (size_t i = 0; i < n; i++)
-        put_locks_of(&set, f, keys[i]);
-    lock_set_prefetch(&set, f->writers);
+        add_locks_of(&l, f, keys[i]);
+    for (unsigned i = 0; i < l.count; i++)
+        __builtin_prefetch(&lock[l.number[i]], 1, 3);
 }
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
 static void bind(perhaps_filter *f)
 {
-    if (f->writers)
-        key_locks_begin(f->writers, lock_lines(&f->geometry));
     f->loops = counting_loops[f->cpu];
     f->body.table = lines_table(f->geometry.field[LINE_COUNTERS]);
 }
@@ -282,16 +330,16 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
     size_t found = 0;
     if (!f->writers)
         return change(f, keys, ahead, n, how, answer, tally);
-    size_t most = LOCKS_AT_ONCE / (size_t)f->geometry.field[PARTS];
+    size_t most = GROUP_LOCKS / (size_t)f->geometry.field[PARTS];
     for (size_t at = 0, group; at < n; at += group) {
-        struct lock_set set = { .count = 0 };
+        struct locks l = { 0 };
         group = n - at < most ? n - at : most;
         prefetch_ahead(f, ahead + at, group);
         for (size_t i = at; i < at + group; i++)
-            put_locks_of(&set, f, keys[i]);
-        lock_set_take(&set, f->writers);
+            add_locks_of(&l, f, keys[i]);
+        take_locks(f, &l);
         found += change(f, keys + at, keys + at, group, how, answer + at, tally);
-        lock_set_release(&set, f->writers);
+        release_locks(f, &l);
     }
     return found;
 }
@@ -321,36 +369,34 @@ static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
     return reserved;
 }
 
-/* Adds a key if there is room for the counters that it needs.  Returns 0 or
- * PERHAPS_ERR_FULL. */
-static int try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_change how,
-                      bool *answer)
+/* Adds a key if there is room for the counters that it needs.  Returns whether there was. */
+static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_change how,
+                       bool *answer)
 {
-    struct lock_set set = { .count = 0 };
+    struct locks l = { 0 };
     struct count_tally tally = { 0 };
-    if (f->writers) {
-        put_locks_of(&set, f, *key);
-        lock_set_take(&set, f->writers);
-    }
-    const bool room = reserve(f, count_zeros(f, *key));
+    if (f->writers)
+        add_locks_of(&l, f, *key);
+    take_locks(f, &l);
+    bool room = reserve(f, count_zeros(f, *key));
     if (room)
         change(f, key, key, 1, how, answer, &tally);
-    if (f->writers)
-        lock_set_release(&set, f->writers);
+    release_locks(f, &l);
     note_filled(f, tally.filled);
-    return room ? 0 : PERHAPS_ERR_FULL;
+    return room;
 }
 
-/* Another thread may hold counters that it will give back: so a key is refused only if none did
- * during the try. */
+/* Adds a key.  Returns 0 or PERHAPS_ERR_FULL.  Another thread may hold counters that it will
+ * give back: so a key is refused only if none did during the try. */
 static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
                    bool *answer)
 {
     for (;;) {
         const struct holding before = holding_look(f);
-        int error = try_to_add(f, key, how, answer);
-        if (!error || holding_is_over(f, before))
-            return error;
+        if (try_to_add(f, key, how, answer))
+            return 0;
+        if (holding_is_over(f, before))
+            return PERHAPS_ERR_FULL;
         sched_yield();
     }
 }

@@ -13,7 +13,7 @@
 
 #include "../base/bytes.h"
 #include "../filter/filter.h"
-#include "key_locks.h"
+#include "owners.h"
 
 /* ---- Where the marks of a key lie: part of the file format (doc/FORMAT.md) --------------- */
 
@@ -143,16 +143,14 @@ extern const struct loops counting_loops[CPU_COUNT];
 /* The adds and removals of counting filters. */
 extern counting_changer *const counting_change[CPU_COUNT];
 
-/* Does what add() of the loops does while other threads may add to the body, too: each key is
- * added under the locks of its lines.  The indices are those of blocked_loops. */
-typedef size_t keys_adder(const struct body *b, const struct keyhash *keys,
-                          const struct keyhash *ahead, size_t n, bool *answer);
-extern keys_adder *const blocked_shared_add[2][CPU_COUNT];
+/* Adds keys to the lines that were found for them.  (No walk depends on the bits of a mark that
+ * are the index of a key.) */
+extern found_adder *const blocked_add_found[CPU_COUNT];
 
-/* Does what add() of the loops does on bodies that other processes write at the same moment,
- * which may die while they hold a lock.  A bit is set by an atomic operation, and only if it is
- * clear, since such an operation costs as much as ten others.  If two writers add one new key
- * at once, at least one of them is told that it was not there. */
+/* Does what add() of the loops does on bodies that other threads or processes write at the same
+ * moment.  A bit is set by an atomic operation, and only if it is clear, since such an
+ * operation costs as much as ten others.  If two threads add one new key at once, at least one
+ * of them is told that it was not there. */
 size_t blocked_add_atomic(const struct body *b, const struct keyhash *keys,
                           const struct keyhash *ahead, size_t n, bool *answer);
 

@@ -125,26 +125,6 @@ static void several_prefetch(const struct body *b, const struct keyhash *keys, s
         prefetch_lines(b->bytes, at, keys[i]);
 }
 
-/* Returns the locks of a key's lines.  A block of lines has one. */
-static ALWAYS_INLINE struct lock_set locks_of(const struct key_locks *locks,
-                                              struct line_places at, struct keyhash key)
-{
-    struct lock_set set = { .count = 0 };
-    lock_set_put(&set, locks, scale64(key.place, at.part_lines));
-    for (uint64_t part = 1; !at.together && part < at.parts; part++) {
-        key = blocked_next_part(key);
-        lock_set_put(&set, locks, part * at.part_lines + scale64(key.place, at.part_lines));
-    }
-    return set;
-}
-
-static ALWAYS_INLINE void prefetch_locks(const struct key_locks *locks, struct line_places at,
-                                         struct keyhash key)
-{
-    struct lock_set set = locks_of(locks, at, key);
-    lock_set_prefetch(&set, locks);
-}
-
 /* ---- For each instruction set ------------------------------------------------------------ */
 
 #define LOOPS "../kinds/lines_loops.h"
@@ -169,10 +149,8 @@ static ALWAYS_INLINE void prefetch_locks(const struct key_locks *locks, struct l
 const struct loops blocked_loops[2][CPU_COUNT] = { { EACH_CPU(ONE_LINE_ROW) },
                                                    { EACH_CPU(SEVERAL_ROW) } };
 
-#define ONE_SHARED_ROW(cpu)     blocked_add_shared_##cpu
-#define SEVERAL_SHARED_ROW(cpu) several_add_shared_##cpu
-keys_adder *const blocked_shared_add[2][CPU_COUNT] = { { EACH_CPU(ONE_SHARED_ROW) },
-                                                       { EACH_CPU(SEVERAL_SHARED_ROW) } };
+#define FOUND_ROW(cpu) add_found_lines_##cpu
+found_adder *const blocked_add_found[CPU_COUNT] = { EACH_CPU(FOUND_ROW) };
 
 #define COUNTING_ROW(cpu)                                                                      \
     {                                                                                          \

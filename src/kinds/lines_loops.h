@@ -43,12 +43,9 @@
 #define blocked_add_one           FOR_CPU(blocked_add_one)
 #define blocked_add_integer       FOR_CPU(blocked_add_integer)
 #define blocked_add_one_shared    FOR_CPU(blocked_add_one_shared)
-#define blocked_add_shared        FOR_CPU(blocked_add_shared)
+#define add_found_lines           FOR_CPU(add_found_lines)
 #define several_add_one_shared    FOR_CPU(several_add_one_shared)
-#define several_add_shared        FOR_CPU(several_add_shared)
-#define key_add_held              FOR_CPU(key_add_held)
-#define key_add_shared            FOR_CPU(key_add_shared)
-#define keys_add_shared           FOR_CPU(keys_add_shared)
+#define key_add_owned             FOR_CPU(key_add_owned)
 #define several_contains          FOR_CPU(several_contains)
 #define several_add               FOR_CPU(several_add)
 #define several_contains_one      FOR_CPU(several_contains_one)
@@ -266,60 +263,52 @@ static int blocked_add_one(const struct body *b, struct keyhash key, struct coun
 CONTAINS_INTEGER(blocked_contains_integer, blocked_contains_one)
 ADD_INTEGER(blocked_add_integer, blocked_add_one)
 
-/* Adds a key whose locks are held, if the count is below 'most'. */
-static ALWAYS_INLINE enum shared_add key_add_held(const struct body *b, struct line_places at,
-                                                  struct keyhash key, uint64_t *count,
-                                                  uint64_t most)
+/* Adds a key to its lines, one after the other, each under the lock of its region.  Returns
+ * whether all its bits were set before. */
+static ALWAYS_INLINE bool key_add_owned(const struct body *b, struct line_places at,
+                                        struct keyhash key)
 {
-    if (key_passes(b, at, key, line_has))
-        return SHARED_PRESENT;
-    if (!count_below(count, most))
-        return SHARED_NO_ROOM;
-    key_passes(b, at, key, line_add);
-    return SHARED_ADDED;
-}
-
-/* The lines are on their way while the CPU takes the locks. */
-static ALWAYS_INLINE enum shared_add key_add_shared(const struct body *b, struct line_places at,
-                                                    struct keyhash key, uint64_t *count,
-                                                    uint64_t most)
-{
-    struct lock_set set = locks_of(b->writers, at, key);
-    prefetch_lines(b->bytes, at, key);
-    lock_set_take(&set, b->writers);
-    enum shared_add done = key_add_held(b, at, key, count, most);
-    lock_set_release(&set, b->writers);
-    return done;
-}
-
-static ALWAYS_INLINE size_t keys_add_shared(const struct body *body, struct line_places at,
-                                            const struct keyhash *keys,
-                                            const struct keyhash *ahead, size_t n, bool *answer)
-{
-    const struct body b = *body;
-    size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct lock_set set = locks_of(b.writers, at, keys[i]);
-        prefetch_lines(b.bytes, at, ahead[i]);
-        prefetch_locks(b.writers, at, ahead[i]);
-        lock_set_take(&set, b.writers);
-        answer[i] = key_passes(&b, at, keys[i], line_add);
-        lock_set_release(&set, b.writers);
-        found += answer[i];
+    uint8_t *part = b->bytes;
+    bool all = true;
+    for (uint64_t i = 0; i < at.parts; i++) {
+        uint64_t line = scale64(key.place, at.part_lines);
+        uint64_t region = owners_region(b->writers, line);
+        owners_take(b->writers, region);
+        all &= line_add(b, part + line * LINE_NBYTES, key.mark);
+        owners_release(b->writers, region);
+        part += at.part_lines * LINE_NBYTES;
+        key = blocked_next_part(key);
     }
-    return found;
+    return all;
 }
 
-static size_t blocked_add_shared(const struct body *b, const struct keyhash *keys,
-                                 const struct keyhash *ahead, size_t n, bool *answer)
-{
-    return keys_add_shared(b, places_in_one(b), keys, ahead, n, answer);
-}
-
+/* The line is on its way while the CPU takes the lock.  Under it no other thread adds the key,
+ * so it is counted only if it is new, and only once. */
 static enum shared_add blocked_add_one_shared(const struct body *b, struct keyhash key,
                                               uint64_t *count, uint64_t most)
 {
-    return key_add_shared(b, places_in_one(b), key, count, most);
+    const uint64_t line = scale64(key.place, b->field[PART_LINES]);
+    const uint64_t region = owners_region(b->writers, line);
+    uint8_t *at = b->bytes + line * LINE_NBYTES;
+    enum shared_add done = SHARED_PRESENT;
+    PREFETCH(at);
+    owners_take(b->writers, region);
+    if (!line_has(b, at, key.mark))
+        done = count_below(count, most) ? SHARED_ADDED : SHARED_NO_ROOM;
+    if (done == SHARED_ADDED)
+        line_add(b, at, key.mark);
+    owners_release(b->writers, region);
+    return done;
+}
+
+/* Is a found_adder. */
+static void add_found_lines(const struct body *body, const struct found *found, size_t n,
+                            bool *answer)
+{
+    const struct body b = *body;
+    for (size_t i = 0; i < n; i++)
+        answer[found[i].mark & FOUND_INDEX] &=
+            line_add(&b, b.bytes + found[i].offset, found[i].mark);
 }
 
 static size_t several_contains(const struct body *b, const struct keyhash *keys,
@@ -348,18 +337,19 @@ static int several_add_one(const struct body *b, struct keyhash key, struct coun
 CONTAINS_INTEGER(several_contains_integer, several_contains_one)
 ADD_INTEGER(several_add_integer, several_add_one)
 
-static size_t several_add_shared(const struct body *b, const struct keyhash *keys,
-                                 const struct keyhash *ahead, size_t n, bool *answer)
-{
-    if (b->field[TOGETHER])
-        return keys_add_shared(b, places_together(b), keys, ahead, n, answer);
-    return keys_add_shared(b, places_in_parts(b), keys, ahead, n, answer);
-}
-
+/* Of threads that add the same key at the same moment, each may find that it was not there, and
+ * count it (filter/add.c). */
 static enum shared_add several_add_one_shared(const struct body *b, struct keyhash key,
                                               uint64_t *count, uint64_t most)
 {
-    return key_add_shared(b, places_of(b), key, count, most);
+    const struct line_places at = places_in_parts(b);
+    if (!count_below(count, most))
+        return SHARED_NO_ROOM;
+    prefetch_lines(b->bytes, at, key);
+    if (!key_add_owned(b, at, key))
+        return SHARED_ADDED;
+    __atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
+    return SHARED_PRESENT;
 }
 
 /* ---- Counting --------------------------------------------------------------------------- */

@@ -25,7 +25,13 @@ enum {
 };
 
 /* The known bits of the features: a file with any other is of a later version. */
-enum { FEATURE_LIVE = 1, FEATURE_JOURNAL = 2, FEATURE_SET = 4 };
+enum {
+    FEATURE_LIVE = 1,
+    FEATURE_JOURNAL = 2,
+    FEATURE_SET = 4,
+    FEATURE_ESTIMATED = 8,
+    FEATURES = 15,
+};
 
 /* No file is larger than this.  Sums of two offsets in a file do not overflow. */
 #define FILE_NBYTES_MOST (UINT64_C(1) << 62)
@@ -238,8 +244,9 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
     memcpy(bytes, magic, sizeof magic);
     store32(bytes + 8, FORMAT_VERSION);
     store32(bytes + 12, (uint32_t)h.nbytes);
-    store64(bytes + FEATURES_OFFSET,
-            (h.journal.branch ? FEATURE_JOURNAL : 0U) | (f->is_set ? FEATURE_SET : 0U));
+    store64(bytes + FEATURES_OFFSET, (h.journal.branch ? FEATURE_JOURNAL : 0U) |
+                                         (f->is_set ? FEATURE_SET : 0U) |
+                                         (filter_is_estimated(f) ? FEATURE_ESTIMATED : 0U));
     struct encoder e = { .cursor = { .at = bytes, .storing = true }, .end = h.nbytes };
     header_fields(&e.cursor, &h);
     encode_sections(&e, f, SECTION_ROOT);
@@ -267,7 +274,7 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
         return PERHAPS_ERR_VERSION;
     if (load32(bytes + 8) != FORMAT_VERSION)
         return PERHAPS_ERR_DAMAGED;
-    if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)(FEATURE_LIVE | FEATURE_JOURNAL | FEATURE_SET))
+    if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)FEATURES)
         return PERHAPS_ERR_VERSION; /* an unknown feature may change all that follows */
     const uint32_t sections = load32(bytes + SECTIONS_OFFSET);
     const uint64_t note_nbytes = load64(bytes + NOTE_OFFSET);
@@ -317,6 +324,7 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     memcpy(h->note, note, h->note_nbytes);
     h->live = container_is_live(bytes);
     h->set = container_is_set(bytes);
+    h->estimated = h->live || load64(bytes + FEATURES_OFFSET) & FEATURE_ESTIMATED;
     error = load_section(bytes, 0, &first);
     bool journaled = container_has_journal(bytes);
     if (!journaled && (h->journal.branch || h->journal.sequence))

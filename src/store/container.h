@@ -36,8 +36,9 @@ struct header {
     uint32_t hash_id;
     uint64_t hash_seed;
     uint64_t hash_check;
-    bool live; /* processes write it in place: counters change, checksums are void */
-    bool set;  /* its kind stores copies of a key, and this filter does not */
+    bool live;      /* processes write it in place: counters change, checksums are void */
+    bool set;       /* its kind stores copies of a key, and this filter does not */
+    bool estimated; /* its number of keys is an estimate */
     struct journal_mark journal;
     uint64_t note_nbytes; /* of what hash.h calls a note */
     char note[PERHAPS_NOTE_MAX + 1];
