@@ -38,21 +38,24 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-/* Returns the number of keys: the count; but where that may be too high, at most what the bits
- * tell, with what chance and a sample add to it. */
+/* Returns the number of keys: the count; or if that is an estimate, and not within the error of
+ * what the bits tell (chance, and that of a sample), the end of it that is nearer. */
 static uint64_t keys_of(const perhaps_filter *f)
 {
-    uint64_t keys = counter_get(&f->counters->keys), sum = 0;
-    double most = INFINITY;
+    const uint64_t keys = counter_get(&f->counters->keys);
+    uint64_t sum = 0;
     if (f->keys_estimated) {
         const double about = f->kind->estimate(f, SAMPLE_NBYTES);
-        most = 1.01 * about + 5 * sqrt(about) + 5;
+        const double chance = 5 * sqrt(about) + 5;
+        const double least = .99 * about - chance, most = 1.01 * about + chance;
+        if (least < most && ((double)keys < least || (double)keys > most))
+            return (uint64_t)((double)keys < least ? least : most);
     } else if (filter_is_estimated(f)) {
         for (size_t i = 0; i < parts_count(f); i++)
             sum += keys_of(f->parts.part[i]);
-        most = (double)sum;
+        return keys < sum ? keys : sum;
     }
-    return (double)keys > most ? (uint64_t)most : keys;
+    return keys;
 }
 
 const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)

@@ -74,13 +74,33 @@ bool filter_counts_twice(const perhaps_filter *f)
     return f->shared && f->kind->estimate && !(f->writers && f->loops.one_line);
 }
 
-/* To be called where the count is an estimate, and has come to the key limit.  The bits decide:
- * if the fpr is kept with this key, too, takes the count down to what the bits tell, and at
- * least by as many keys as may be added before the next look.  Returns whether the count has
- * become lower. */
-static bool recount(perhaps_filter *f, const struct keyhash *key, uint64_t keys)
+bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
+{
+    uint64_t keys = counter_get(&f->counters->keys), limit = f->geometry.key_limit;
+    if (keys == counter_get(&f->full_at))
+        return false;
+    if (keys >= limit)
+        return false;
+    if (keys < counter_get(&f->room_until) || !is_looked_at(f))
+        return true;
+    double rate = f->kind->rate_with(f, key);
+    bool room = rate <= f->geometry.fpr;
+    uint64_t next = room ? next_look(f, keys, rate) : keys;
+    __atomic_store_n(&f->room_until, next, __ATOMIC_RELAXED);
+    if (!room)
+        __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
+    return room;
+}
+
+/* To be called where a count that is an estimate has come to the key limit.  The bits decide: if
+ * the fpr is kept with this key, too, takes the count down to what the bits tell, and at least
+ * by as many keys as may be added before the next look.  Returns whether it did. */
+static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
+    uint64_t keys = counter_get(&f->counters->keys);
+    if (!f->keys_estimated || keys < f->geometry.key_limit || keys == counter_get(&f->full_at))
+        return false;
     const double rate = f->kind->rate_with(f, key);
     if (rate > f->geometry.fpr) {
         __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
@@ -92,24 +112,6 @@ static bool recount(perhaps_filter *f, const struct keyhash *key, uint64_t keys)
                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
     return true;
-}
-
-bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
-{
-    uint64_t keys = counter_get(&f->counters->keys), limit = f->geometry.key_limit;
-    if (keys == counter_get(&f->full_at))
-        return false;
-    if (keys >= limit)
-        return f->keys_estimated && recount(f, key, keys);
-    if (keys < counter_get(&f->room_until) || !is_looked_at(f))
-        return true;
-    double rate = f->kind->rate_with(f, key);
-    bool room = rate <= f->geometry.fpr;
-    uint64_t next = room ? next_look(f, keys, rate) : keys;
-    __atomic_store_n(&f->room_until, next, __ATOMIC_RELAXED);
-    if (!room)
-        __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
-    return room;
 }
 
 /* ---- Add and remove --------------------------------------------------------------------- */
@@ -135,21 +137,24 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
 
 /* Counts and adds one key near the limit; in a shared filter one thread at a time.  Otherwise,
  * if several threads add the same key, one could take the last room and another be refused.
- * Other threads may hold room that they will give back: so a key is refused only if none did
- * during the try. */
+ * Other threads may hold room that they will give back: so a key is refused, or the keys are
+ * counted again, only if none did during the try. */
 static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
                           bool *answer)
 {
-    if (!f->shared)
-        return add_counted(f, key, unless_present, answer);
     for (;;) {
         const struct holding before = holding_look(f);
-        lock_take(&f->limit_lock);
+        if (f->shared)
+            lock_take(&f->limit_lock);
         int error = add_counted(f, key, unless_present, answer);
-        lock_release(&f->limit_lock);
-        if (error != PERHAPS_ERR_FULL || holding_is_over(f, before))
+        const bool sure = holding_is_over(f, before);
+        const bool again = error == PERHAPS_ERR_FULL && (!sure || recount(f, key));
+        if (f->shared)
+            lock_release(&f->limit_lock);
+        if (!again)
             return error;
-        sched_yield();
+        if (!sure)
+            sched_yield();
     }
 }
 
