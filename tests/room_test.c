@@ -212,6 +212,113 @@ TEST_EACH(test_threads, adds_in_threads)
     }
 }
 
+/* ---- Processes ---------------------------------------------------------------------------- */
+
+struct process {
+    const char *path;
+    struct adder adder;
+};
+
+/* Adds in a child, to a file in place.  Returns 0 or the number of the error. */
+static int add_in_place(void *context)
+{
+    struct process *p = context;
+    p->adder.f = open_file(p->path, &in_place);
+    add_all(&p->adder);
+    perhaps_free(p->adder.f);
+    return -p->adder.error;
+}
+
+/* Three processes at once; then one more, alone and with the file in its memory, adds them all
+ * again, and finds that they are there. */
+static void try_processes(const struct perhaps_kind *kind, const struct room_case *c)
+{
+    enum { PROCESSES = 3 };
+    struct path path = temp_path("room");
+    scoped_keys keys = make_keys(RANDOM_KEYS, c->seed, 0, c->capacity);
+    perhaps_filter *f = make_filter(kind, c->capacity, c->fpr, c->seed);
+    pid_t pid[PROCESSES];
+    expect_success(perhaps_save(f, path.text));
+    perhaps_free(f);
+    scene("%s in place for %llu at %g, %s, %s, seed %llu", kind->name,
+          (unsigned long long)c->capacity, c->fpr, way_names[c->way], order_names[c->order],
+          (unsigned long long)c->seed);
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        struct process p = {
+            path.text,
+            { .keys = &keys, .way = c->way, .order = c->order, .number = i, .count = PROCESSES }
+        };
+        pid[i] = fork();
+        expect(pid[i] >= 0);
+        if (!pid[i])
+            _exit(add_in_place(&p));
+    }
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        int status;
+        expect(waitpid(pid[i], &status, 0) == pid[i]);
+        expect_error(WIFEXITED(status) ? -WEXITSTATUS(status) : 1, 0);
+    }
+    f = open_file(path.text, &load_it);
+    expect_all_found(f, &keys);
+    expect_success(perhaps_add_many(f, &keys, NULL));
+    expect(stats_of(f).failed_adds == 0);
+    expect_told(f, c);
+    perhaps_free(f);
+}
+
+TEST_EACH(test_processes, shares)
+{
+    static const double rates[] = { 0.5, 0.01, 1e-6 };
+    struct rng rng = rng_for(kind->name);
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        for (int order = 0; order < ORDERS; order++)
+            for (int way = 0; way < WAYS; way++) {
+                const struct room_case c = { .capacity = many(20000),
+                                             .fpr = rates[i],
+                                             .way = (enum way)way,
+                                             .order = (enum order)order,
+                                             .seed = rng_next(&rng) };
+                if (every_case() || !rng_below(&rng, 5))
+                    try_processes(kind, &c);
+            }
+}
+
+/* ---- What came of several writers --------------------------------------------------------- */
+
+/* Half of the keys come from eight threads at once, all of them by each; the filter is saved,
+ * or copied, and the other half comes from one thread, to a filter that is not shared. */
+TEST_EACH(test_afterwards, adds_in_threads)
+{
+    static const double rates[] = { 0.3, 0.01, 1e-6 };
+    for (size_t i = 0; i < 3 * sizeof rates / sizeof *rates; i++) {
+        const struct room_case c = {
+            .kind = kind, .capacity = many(20000), .fpr = rates[i / 3], .seed = test_seed() + i
+        };
+        struct adder adder[8] = { { 0 } };
+        scoped_keys keys = make_keys(RANDOM_KEYS, c.seed, 0, c.capacity);
+        struct perhaps_keys half = some_keys(&keys, 0, c.capacity / 2);
+        struct perhaps_keys rest =
+            some_keys(&keys, c.capacity / 2, c.capacity - c.capacity / 2);
+        scoped_filter *f = filter_of_case(&c);
+        struct path path = temp_path("afterwards");
+        scene("%s for %llu at %g, then one thread", kind->name, (unsigned long long)c.capacity,
+              c.fpr);
+        for (unsigned t = 0; t < 8; t++)
+            adder[t] = (struct adder){ .f = f,
+                                       .keys = &half,
+                                       .way = i % 3 ? BATCHED : PREPARED,
+                                       .order = i % 3 == 1 ? ALL_BACKWARDS : ALL_IN_ORDER,
+                                       .number = t,
+                                       .count = 8 };
+        run_threads(8, add_all, adder, sizeof *adder);
+        expect_success(perhaps_save(f, path.text));
+        scoped_filter *alone = open_file(path.text, &load_it);
+        expect_success(perhaps_add_many(alone, &rest, NULL));
+        expect_all_found(alone, &keys);
+        expect_told(alone, &c);
+    }
+}
+
 int main(void)
 {
     return run_all_tests();
