@@ -94,13 +94,15 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
 
 /* To be called where a count that is an estimate has come to the key limit.  The bits decide: if
  * the fpr is kept with this key, too, takes the count down to what the bits tell, and at least
- * by as many keys as may be added before the next look.  Returns whether it did. */
+ * by as many keys as may be added before the next look.  Returns whether it is lower now. */
 static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
     uint64_t keys = counter_get(&f->counters->keys);
-    if (!f->keys_estimated || keys < f->geometry.key_limit || keys == counter_get(&f->full_at))
+    if (!f->keys_estimated || keys == counter_get(&f->full_at))
         return false;
+    if (keys < f->geometry.key_limit)
+        return true; /* another process did */
     const double rate = f->kind->rate_with(f, key);
     if (rate > f->geometry.fpr) {
         __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
