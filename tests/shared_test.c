@@ -37,11 +37,12 @@ TEST(test_alone)
         size_t done, shared_done;
         expect_error(perhaps_add_many(plain, &keys, &done), too_many(kind));
         expect_error(perhaps_add_many(shared, &keys, &shared_done), too_many(kind));
-        expect(shared_done == done || removes(kind)); /* entries may lie in other slots */
+        expect(shared_done >= done || removes(kind)); /* entries may lie in other slots */
         expect(shared_done >= CAPACITY);
+        expect(!gets_full(kind) || shared_done < CAPACITY * 11 / 10);
         struct perhaps_keys in = some_keys(&keys, 0, shared_done);
         expect_all_found(shared, &in);
-        if (!removes(kind)) {
+        if (shared_done == done && !removes(kind)) { /* a few more may fit: the bits decide */
             expect(perhaps_equal(plain, shared));
             expect_same_counters(plain, shared);
         }

@@ -95,6 +95,12 @@ static struct perhaps_estimate estimate(double value, double variance, bool full
     };
 }
 
+struct perhaps_estimate overlap_size(const struct marking *m, uint64_t marked)
+{
+    const struct size size = size_of(m, marked);
+    return estimate(size.keys, size.variance, size.full);
+}
+
 /* Returns which share of the keys of a set, of this size and variance, the other set has.  Of a
  * set without keys that is 0. */
 static struct perhaps_estimate share(struct size of, double other_variance, struct size either,

@@ -29,6 +29,9 @@ struct marked {
     uint64_t a, b, either;
 };
 
+/* Returns how many keys mark so many cells.  The error is infinite if all are marked. */
+struct perhaps_estimate overlap_size(const struct marking *marking, uint64_t marked);
+
 /* Fills in *result. */
 void overlap_estimate(const struct marking *marking, const struct marked *marked,
                       struct perhaps_comparison *result);

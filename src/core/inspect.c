@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "../base/sample.h"
+#include "../base/sizing.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
 
@@ -38,24 +39,21 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-/* Returns the number of keys: the count; or if that is an estimate, and not within the error of
- * what the bits tell (chance, and that of a sample), the end of it that is nearer. */
+/* Returns the number of keys: the count; but if that is an estimate, at most what the bits tell,
+ * with what chance and a sample may add to it. */
 static uint64_t keys_of(const perhaps_filter *f)
 {
     const uint64_t keys = counter_get(&f->counters->keys);
-    uint64_t sum = 0;
+    double most = 0;
+    if (!filter_is_estimated(f))
+        return keys;
     if (f->keys_estimated) {
-        const double about = f->kind->estimate(f, SAMPLE_NBYTES);
-        const double chance = 5 * sqrt(about) + 5;
-        const double least = .99 * about - chance, most = 1.01 * about + chance;
-        if (least < most && ((double)keys < least || (double)keys > most))
-            return (uint64_t)((double)keys < least ? least : most);
-    } else if (filter_is_estimated(f)) {
-        for (size_t i = 0; i < parts_count(f); i++)
-            sum += keys_of(f->parts.part[i]);
-        return keys < sum ? keys : sum;
+        const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
+        most = 1.01 * there.value + SIZING_DEVIATIONS * there.error + 1;
     }
-    return keys;
+    for (size_t i = 0; i < parts_count(f); i++)
+        most += (double)keys_of(f->parts.part[i]);
+    return (double)keys > most ? (uint64_t)most : keys;
 }
 
 const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)

@@ -71,7 +71,7 @@ static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 
 bool filter_counts_twice(const perhaps_filter *f)
 {
-    return f->shared && f->kind->estimate && !(f->writers && f->loops.one_line);
+    return f->shared && f->kind->rate_with && !(f->writers && f->loops.one_line);
 }
 
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
@@ -92,9 +92,25 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
     return room;
 }
 
+struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    struct marking marking;
+    f->kind->compares->marking(&f->geometry, &marking);
+    const double marked = f->kind->measure(f, most_nbytes).load * marking.cells;
+    return overlap_size(&marking, (uint64_t)round(marked));
+}
+
+/* Returns whether the bits show, beyond the error of chance, that a filter has all the keys that
+ * it was planned for. */
+static bool holds_capacity(struct perhaps_estimate keys, const perhaps_filter *f)
+{
+    return keys.value - SIZING_DEVIATIONS * keys.error > (double)f->geometry.capacity;
+}
+
 /* To be called where a count that is an estimate has come to the key limit.  The bits decide: if
- * the fpr is kept with this key, too, takes the count down to what the bits tell, and at least
- * by as many keys as may be added before the next look.  Returns whether it is lower now. */
+ * they show neither that all keys are there nor that the fpr is not kept with this one, takes
+ * the count down to what they tell, and at least by as many keys as may be added before the
+ * next look.  Returns whether it is lower now. */
 static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
@@ -103,13 +119,14 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
         return false;
     if (keys < f->geometry.key_limit)
         return true; /* another process did */
+    const struct perhaps_estimate there = filter_estimate(f, UINT64_MAX);
     const double rate = f->kind->rate_with(f, key);
-    if (rate > f->geometry.fpr) {
+    if (rate > f->geometry.fpr || holds_capacity(there, f)) {
         __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
         return false;
     }
     const double room = fmin(third_of_growth(limit, may_grow(f, rate)), limit);
-    uint64_t fewer = (uint64_t)fmin(f->kind->estimate(f, UINT64_MAX), limit - room);
+    uint64_t fewer = (uint64_t)fmin(there.value, limit - room);
     while (fewer < keys && !__atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, true,
                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
@@ -273,7 +290,7 @@ bool filter_keeps_rate(const perhaps_filter *f)
 int filter_unite(perhaps_filter *f, const perhaps_filter *other)
 {
     int error = f->kind->merge(f, other);
-    f->keys_estimated |= f->kind->estimate != NULL;
+    f->keys_estimated |= f->kind->rate_with != NULL;
     if (!error && !f->kind->composite && !filter_keeps_rate(f))
         error = PERHAPS_ERR_FULL;
     return error;

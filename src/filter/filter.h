@@ -510,10 +510,6 @@ struct filter_kind {
      * that is far below the asked fpr.  NULL: the key limit alone keeps the fpr. */
     double (*rate_with)(const perhaps_filter *f, const struct keyhash *key);
 
-    /* Returns about how many different keys there are, by the bits that are set, of which it
-     * reads as many as measure() does; or infinity.  NULL: keys are always counted exactly. */
-    double (*estimate)(const perhaps_filter *f, uint64_t most_nbytes);
-
     /* Forgets all keys.  NULL: the caller sets the body to zero. */
     void (*clear)(perhaps_filter *f);
 
@@ -597,7 +593,7 @@ void filter_be_like(perhaps_filter *f, const perhaps_filter *model);
  * the key limit, the bits decide (add.c).  Changes nothing in kinds that always count exactly. */
 void filter_become_estimated(perhaps_filter *f);
 
-/* Returns whether that was noted of the filter or of any of its parts. */
+/* Returns whether that was noted of the filter or of any of its parts, and keys came since. */
 bool filter_is_estimated(const perhaps_filter *f);
 
 /* Completes a filter by attach() of its kind, if it has one.  Returns 0 or its error. */
@@ -661,6 +657,10 @@ void filter_clear(perhaps_filter *f);
 /* Returns whether this key, which is not there yet, may be counted and added: neither the key
  * limit nor the fpr is exceeded. */
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key);
+
+/* Returns how many different keys there are, by the bits that are set, of which it reads as many
+ * as measure() does; the error is that of chance.  For kinds with rate_with(). */
+struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes);
 
 /* Returns whether several writers may each count a key that they add at the same moment: where
  * no lock is held for all of its bits, or by several processes. */

@@ -2,7 +2,7 @@
 #include <sodium/utils.h>
 #include <string.h>
 
-#include "filter.h"
+#include "counters.h"
 
 /* ---- Making ---------------------------------------------------------------------------- */
 
@@ -102,7 +102,7 @@ void filter_become_set(perhaps_filter *f)
 
 void filter_become_estimated(perhaps_filter *f)
 {
-    f->keys_estimated |= f->kind->estimate != NULL;
+    f->keys_estimated |= f->kind->rate_with != NULL;
     filter_reset_room(f);
     for (size_t i = 0; i < f->parts.count; i++)
         filter_become_estimated(f->parts.part[i]);
@@ -120,7 +120,7 @@ void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
 
 bool filter_is_estimated(const perhaps_filter *f)
 {
-    bool any = f->keys_estimated;
+    bool any = f->keys_estimated && counter_get(&f->counters->keys);
     for (size_t i = 0; i < parts_count(f) && !any; i++)
         any = filter_is_estimated(f->parts.part[i]);
     return any;

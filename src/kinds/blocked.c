@@ -203,12 +203,6 @@ static double keys_from_load(const struct geometry *g, double load)
     return log1p(-load) / log1p(-chance);
 }
 
-static double estimate(const perhaps_filter *f, uint64_t most_nbytes)
-{
-    const double load = measure(f, most_nbytes).load;
-    return load < 1 ? keys_from_load(&f->geometry, load) : INFINITY;
-}
-
 static const struct places places = {
     .in_blocks = in_blocks,
     .locate = locate,
@@ -282,7 +276,6 @@ const struct filter_kind kind_blocked = {
     .predict = predict,
     .measure = measure,
     .rate_with = rate_with,
-    .estimate = estimate,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
     .sorts_shared = true,

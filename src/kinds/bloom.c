@@ -228,13 +228,6 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
-static double estimate(const perhaps_filter *f, uint64_t most_nbytes)
-{
-    const double load = share_set(f, most_nbytes), nbits = (double)f->geometry.field[NBITS];
-    return load < 1 ? sizing_keys_from_load(nbits, (double)f->geometry.field[KEY_BITS], load)
-                    : INFINITY;
-}
-
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     const uint64_t *field = f->geometry.field;
@@ -389,7 +382,6 @@ const struct filter_kind kind_bloom = {
     .predict = predict,
     .measure = measure,
     .rate_with = rate_with,
-    .estimate = estimate,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
     .sorts_shared = true,
