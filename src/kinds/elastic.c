@@ -23,7 +23,8 @@
  * the keys.  So the segments of different bases become full at different times, and splits come
  * evenly over time.
  *
- * Limits: slots of 12 to 32 bits; 8 copies of a key; depth 31.
+ * Limits: slots of 12 to 32 bits; 8 copies of a key, of which 4 are sure to find room; depth
+ * 31.
  * Invariant: each entry lies in one of its two buckets, in each segment that its bits lead
  * to. */
 #include <math.h>
@@ -239,6 +240,21 @@ static struct matches find_matches(const struct spot *s)
     return m;
 }
 
+/* Returns how many entries are copies of the key, and hardly of another: those with all head bits.
+ * Older entries match many keys. */
+static unsigned count_copies(const struct spot *s)
+{
+    const uint64_t buckets[] = { s->pair.first, s->pair.second };
+    unsigned copies = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t entry[BUCKET_SLOTS];
+        table_get_all(&s->table, buckets[i], entry);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+            copies += entry[slot] == s->entry;
+    }
+    return copies;
+}
+
 /* Adds an entry to a segment that no other thread writes.  Returns 0, PERHAPS_ERR_FULL if the
  * segment must be split, or PERHAPS_ERR_COPIES. */
 static int insert_here(const struct spot *s, bool unless_present, bool *was_present)
@@ -247,8 +263,7 @@ static int insert_here(const struct spot *s, bool unless_present, bool *was_pres
     if (*was_present || table_put(&s->table, &s->pair, s->entry))
         return 0;
     if (!table_make_room(&s->table, &s->pair))
-        return find_matches(s).count >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES
-                                                           : PERHAPS_ERR_FULL;
+        return count_copies(s) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
     table_put(&s->table, &s->pair, s->entry);
     return 0;
 }
@@ -264,7 +279,7 @@ static int insert(perhaps_filter *f, const struct keyhash *key, bool unless_pres
         error = insert_here(&s, unless_present, was_present);
         bool split = error == PERHAPS_ERR_FULL;
         if (split)
-            error = segments_split(f, &s);
+            error = segments_split(f, &s, count_copies(&s));
         segments_leave(f, &s);
         if (split && !error)
             continue;

@@ -457,9 +457,17 @@ static int double_directory(perhaps_filter *f, unsigned base)
     return 0;
 }
 
-/* A segment with fewer entries is not full: with keys that nobody crafted, the search finds
- * room up to a load of .95 or more. */
+/* A segment with fewer entries is not full: with different keys that nobody crafted, the search
+ * finds room up to a load of .95 or more.  Copies crowd it earlier: with four copies of each
+ * key, three of a pair of buckets do not fit, and the segments of a filter of such keys are
+ * split at loads from .25 on. */
 enum { FULL_SLOTS = SEGMENT_SLOTS * 4 / 5 };
+
+/* Segments that are not full are split as long as the filter has at most so many slots for each of
+ * its entries, beside the segments with which it began and a few.  So crafted keys cannot take
+ * much memory: about 16 bytes each.  For a key with more than PERHAPS_COPIES_SURE copies, or
+ * keys that look alike, it is worth fewer. */
+enum { SPARSE_SLOTS = 8, SPARSE_SLOTS_COPIES = 5, SPARSE_SEGMENTS = 16 };
 
 /* The two halves of a segment, which are made before other threads see them.  They begin as
  * zeros. */
@@ -584,11 +592,22 @@ static bool is_full(const struct table *t)
     return n >= FULL_SLOTS;
 }
 
+/* Returns whether a segment that is not full may be split. */
+static bool may_be_sparse(const perhaps_filter *f, unsigned copies)
+{
+    const struct state *state = f->state;
+    const uint64_t slots = copies < PERHAPS_COPIES_SURE ? SPARSE_SLOTS : SPARSE_SLOTS_COPIES;
+    const uint64_t keys = counter_get(&f->counters->keys);
+    return counter_get(&state->segments) <
+           f->geometry.field[SEGMENTS] + SPARSE_SEGMENTS + keys * slots / SEGMENT_SLOTS;
+}
+
 /* Makes the halves before it takes the lock of the filter: no other thread changes this
  * segment, and other splits need not wait for that. */
-int segments_split(perhaps_filter *f, const struct spot *s)
+int segments_split(perhaps_filter *f, const struct spot *s, unsigned copies)
 {
-    if (!is_full(&s->table))
+    const bool full = is_full(&s->table);
+    if (!full && !may_be_sparse(f, copies))
         return PERHAPS_ERR_COPIES;
     struct halves *h = allocate(&f->allocator, sizeof *h);
     if (!h)
@@ -600,5 +619,5 @@ int segments_split(perhaps_filter *f, const struct spot *s)
     if (f->shared)
         lock_release(&f->limit_lock);
     release(&f->allocator, h, sizeof *h);
-    return error;
+    return error == PERHAPS_ERR_FULL && !full ? PERHAPS_ERR_COPIES : error;
 }
