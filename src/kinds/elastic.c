@@ -124,6 +124,11 @@ static void first(struct geometry *g)
     }
 }
 
+/* Where copies are stored, slots have so many bits at least.  Copies are inserted at lower loads,
+ * and so at greater depths: entries without head bits, which no split parts, would come to fill
+ * the buckets of other keys. */
+enum { SLOT_MIN_COPIES = 16 };
+
 /* Takes the narrowest slots that keep the fpr.  It must be kept at fpr_until, since the fpr
  * grows with the keys, and at the capacity, since the margin for chance is larger there. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
@@ -133,7 +138,8 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
         return PERHAPS_ERR_ARGUMENT;
     g->field[FPR_UNTIL] = until ? until : usual_limit(g->capacity);
     first(g);
-    for (uint64_t bits = SLOT_MIN; bits <= SLOT_MAX; bits++) {
+    const bool copies = options->needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
+    for (uint64_t bits = copies ? SLOT_MIN_COPIES : SLOT_MIN; bits <= SLOT_MAX; bits++) {
         g->field[SLOT_BITS] = bits;
         if (!keeps_rate(g, (double)g->field[FPR_UNTIL]) || !keeps_rate(g, (double)g->capacity))
             continue;

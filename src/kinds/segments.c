@@ -199,12 +199,13 @@ static bool read_depths(const uint8_t *depths, uint64_t left, unsigned *depth, u
 }
 
 /* A directory may have this many entries for each segment; with keys that nobody crafted it has
- * about 4.  The limit keeps crafted keys and files from taking much memory. */
-enum { ENTRIES_MAX = 16 };
+ * about 4.  A small one may have more: the copies of a few keys may need many splits until they
+ * part.  The limits keep crafted keys and files from taking much memory. */
+enum { ENTRIES_MAX = 16, ENTRIES_FEW = 1024 };
 
 static bool directory_fits(unsigned depth, uint64_t segments)
 {
-    return UINT64_C(1) << depth <= ENTRIES_MAX * segments;
+    return UINT64_C(1) << depth <= ENTRIES_MAX * segments + ENTRIES_FEW;
 }
 
 /* Sets the entries of a directory.  The depths may lie in a file that somebody changes after
