@@ -201,7 +201,7 @@ static bool read_depths(const uint8_t *depths, uint64_t left, unsigned *depth, u
 /* A directory may have this many entries for each segment; with keys that nobody crafted it has
  * about 4.  A small one may have more: the copies of a few keys may need many splits until they
  * part.  The limits keep crafted keys and files from taking much memory. */
-enum { ENTRIES_MAX = 16, ENTRIES_FEW = 1024 };
+enum { ENTRIES_MAX = 32, ENTRIES_FEW = 1024 };
 
 static bool directory_fits(unsigned depth, uint64_t segments)
 {
