@@ -162,7 +162,8 @@ PERHAPS_API size_t perhaps_hash_takes(enum perhaps_hash hash);
 #define PERHAPS_CAPACITY_MAX (UINT64_C(1) << 48)
 #define PERHAPS_FPR_MIN      1e-15
 #define PERHAPS_COPIES_MAX   8  /* of a key; 'strided' holds 4 */
-#define PERHAPS_COPIES_SURE  4  /* of each key find room in a filter that grows */
+#define PERHAPS_COPIES_SURE  4  /* of each key find room where a filter grows; over 'strided' 2.
+                                   Keys that look alike, by the chance of the fpr, share these. */
 #define PERHAPS_COUNT_MAX    15 /* a count of 'counting' that says: so often or more */
 #define PERHAPS_FIELDS_MAX   12
 #define PERHAPS_LAYERS_MAX   64 /* of a chain */

@@ -521,6 +521,10 @@ struct filter_kind {
      * have a mark), and add() ends before them with PERHAPS_ERR_ARGUMENT. */
     bool exact;
 
+    /* How many copies of a key it holds before it refuses one by PERHAPS_ERR_COPIES.  0: it stores
+     * none, or refuses none. */
+    unsigned copies_most;
+
     /* Whether add() sorts the keys of a shared filter, and so takes BATCH_MOST at once. */
     bool sorts_shared;
 

@@ -126,11 +126,16 @@ static perhaps_filter *newest(const perhaps_filter *f)
 }
 
 /* Returns whether a layer that refuses keys is really used up.  If it holds less than half of
- * its capacity, crafted keys or copies of one key have filled it, and more memory would not
- * help. */
+ * its capacity, crafted keys have filled it, and more memory would not help.  Copies fill a layer
+ * earlier: with four of each key a cuckoo filter refuses one from a third of its capacity on,
+ * and a small one now and then from the beginning. */
 static bool is_spent(const perhaps_filter *layer)
 {
-    return counter_get(&layer->counters->keys) >= layer->geometry.capacity / 2;
+    enum { COPIES_SHARE = 16, SMALL = 4096 };
+    const uint64_t keys = counter_get(&layer->counters->keys);
+    const uint64_t capacity = layer->geometry.capacity;
+    return keys >= capacity / 2 ||
+           (layer->removes && (keys >= capacity / COPIES_SHARE || capacity <= SMALL));
 }
 
 /* Appends a layer after 'full' has refused a key.  Other threads may find 'full' full at the
@@ -284,6 +289,14 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     return parts_contain(f, 0, parts_count(f), keys, ahead, n, answer);
 }
 
+static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
+{
+    uint64_t copies = 0;
+    for (size_t i = parts_count(f); i > 0; i--)
+        copies += f->parts.part[i - 1]->kind->count(f->parts.part[i - 1], key);
+    return copies;
+}
+
 /* Looks once more whether older layers have keys, where contains() does not suffice: another
  * thread may not have noticed yet that a layer is no longer the newest, and add to it.  Returns
  * how many answers are true then. */
@@ -300,6 +313,19 @@ static size_t confirm(const perhaps_filter *f, size_t end, const struct keyhash 
         found += answer[i];
     }
     return found;
+}
+
+/* To be called when the newest layer has refused a copy of a key.  Returns 0 if it has appended a
+ * layer; PERHAPS_ERR_COPIES if the key has as many copies as the base holds, or if there is room in
+ * the layer, but none where this key can lie; or an error of grow(). */
+static int grow_for_copy(perhaps_filter *f, const perhaps_filter *layer,
+                         const struct keyhash *key)
+{
+    const struct filter_kind *base = f->geometry.base;
+    if (base->copies_most && base->count && count(f, key) >= base->copies_most)
+        return PERHAPS_ERR_COPIES;
+    const int error = grow(f, layer);
+    return error == PERHAPS_ERR_FULL ? PERHAPS_ERR_COPIES : error;
 }
 
 /* Adds keys to the newest layer, until it is full: then appends a layer and returns 0 with
@@ -319,6 +345,8 @@ static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct 
         found = confirm(f, count - 1, keys, n, answer);
     int error = found ? parts_add_missing(layer, keys, n, unless_present, answer, done)
                       : filter_add_hashed(layer, keys, ahead, n, unless_present, answer, done);
+    if (copies && (error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES))
+        return grow_for_copy(f, layer, &keys[*done]);
     return error == PERHAPS_ERR_FULL ? grow(f, layer) : error;
 }
 
@@ -367,14 +395,6 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
         removed += answer[i];
     }
     return removed;
-}
-
-static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
-{
-    uint64_t copies = 0;
-    for (size_t i = parts_count(f); i > 0; i--)
-        copies += f->parts.part[i - 1]->kind->count(f->parts.part[i - 1], key);
-    return copies;
 }
 
 /* Unites the layers of the same number.  None takes keys of another: a bit or a fingerprint

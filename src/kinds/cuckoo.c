@@ -397,6 +397,7 @@ const struct filter_kind kind_cuckoo = {
     .add = add,
     .remove = remove_,
     .count = count,
+    .copies_most = PERHAPS_COPIES_MAX,
     .merge = merge,
     .intersect = intersect,
     .compares = &compares,

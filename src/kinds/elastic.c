@@ -388,4 +388,5 @@ const struct filter_kind kind_elastic = {
     .add = add,
     .remove = remove_,
     .count = count,
+    .copies_most = PERHAPS_COPIES_MAX,
 };

@@ -286,6 +286,7 @@ const struct filter_kind kind_strided = {
     .reads = reads,
     .add = add,
     .remove = remove_,
+    .copies_most = STRIDED_COPIES,
     .merge = merge,
     .intersect = intersect,
     .compares = &compares,
