@@ -95,6 +95,7 @@ void filter_become_set(perhaps_filter *f)
         return;
     f->is_set = true;
     f->removes = f->counts = false;
+    filter_bind(f); /* the loop for one key stores a copy */
     for (size_t i = 0; i < f->parts.count; i++)
         filter_become_set(f->parts.part[i]);
 }
