@@ -142,6 +142,11 @@ bool stores_copies(const perhaps_filter *f)
     return f->removes && !f->kind->exact;
 }
 
+int unable(const perhaps_filter *f)
+{
+    return f->is_set ? PERHAPS_ERR_SET : PERHAPS_ERR_UNSUPPORTED;
+}
+
 static uint64_t generations(const perhaps_filter *f)
 {
     return f->kind->forgets ? f->parts.count : UINT64_MAX;
@@ -312,7 +317,7 @@ int subject_remove(struct subject *s, unsigned key)
         return 0;
     }
     if (!s->f->removes)
-        must(error == PERHAPS_ERR_UNSUPPORTED);
+        must(error == unable(s->f));
     else if (!s->universe->is_key[key])
         must(error == PERHAPS_ERR_ARGUMENT);
     else
@@ -330,7 +335,7 @@ static void check_count(const struct subject *s, unsigned key, bool perhaps)
     uint64_t layers = is_chain ? s->f->parts.count : 1, least = s->copies[key], count;
     int error = perhaps_count(s->f, k->bytes, k->nbytes, &count);
     if (!s->f->counts || !s->universe->is_key[key]) {
-        must(error == (s->f->counts ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED));
+        must(error == (s->f->counts ? PERHAPS_ERR_ARGUMENT : unable(s->f)));
         must(count == 0);
         return;
     }

@@ -196,8 +196,8 @@ struct perhaps_filter {
     bool shared;        /* several threads may write; if mapped, processes, too */
     bool read_only;     /* mapped, and not shared */
     bool removes;       /* the kind can remove, and so can the base of a composite */
-    bool counts;        /* the same for counting */
-    bool is_set;        /* the kind can, but this filter does not: it stores no copies */
+    bool counts : 1;    /* the same for counting */
+    bool is_set : 1;    /* the kind can, but this filter does not: it stores no copies */
     uint8_t limit_lock; /* of a shared filter: taken near the key limit, and to grow */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
