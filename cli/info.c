@@ -110,17 +110,23 @@ static json_t *keys_of(const struct settings *settings, const perhaps_filter *fi
                         can_store_copies(&stats->plan) ? "are stored" : "set a bit");
 }
 
-/* Returns whether a key is stored as often as it is added; for people NULL, if the kind cannot do
- * that. */
+/* Returns for people whether a key is stored as often as it is added; NULL if the kind cannot do
+ * that, or if it is for scripts. */
 static json_t *copies_of(const struct settings *settings, const perhaps_filter *filter,
                          const struct perhaps_stats *stats)
 {
-    const bool able = can_store_copies(&stats->plan), stored = able && counts_all(filter);
-    if (settings->json)
-        return json_boolean(stored);
-    return !able    ? NULL
-           : stored ? json_string("one each time that a key is added; keys can be removed")
-                    : json_string("none: a set, from which no key can be removed");
+    if (settings->json || !can_store_copies(&stats->plan))
+        return NULL;
+    return json_string(counts_all(filter)
+                           ? "one each time that a key is added; keys can be removed"
+                           : "none: a set, from which no key can be removed");
+}
+
+/* Returns for scripts whether the filter has an ability; NULL for people. */
+static json_t *ability(const struct settings *settings, const perhaps_filter *filter,
+                       unsigned which)
+{
+    return settings->json ? json_boolean(perhaps_abilities_of(filter) & which) : NULL;
 }
 
 /* Returns a table of the layers or generations; NULL if the filter has none. */
@@ -293,11 +299,14 @@ static void print_info_of_file(const struct target *target, const struct perhaps
         file.st_size = (off_t)perhaps_write_nbytes(filter);
     print_info(
         target, stats, NULL, keys_of(settings, filter, stats), estimate_keys(filter, stats),
-        json_pack("{s:I, s:o*, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o*, "
+        json_pack("{s:I, s:o*, s:o*, s:o*, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, "
+                  "s:s, s:o*, "
                   "s:o, s:o*, s:o*, "
                   "s:o*}",
                   "file_bytes", (json_int_t)file.st_size, "copies",
-                  copies_of(settings, filter, stats), "journal",
+                  copies_of(settings, filter, stats), "removes",
+                  ability(settings, filter, PERHAPS_CAN_REMOVE), "counts",
+                  ability(settings, filter, PERHAPS_CAN_COUNT), "journal",
                   journal_of(settings, filter), "hash", stats->hash, "segments",
                   segments_of(settings, stats), "stale", optional(settings, stats->stale),
                   "saturated", optional(settings, stats->counting.saturated), "failed_adds",

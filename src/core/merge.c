@@ -112,8 +112,9 @@ static void digest_filter(XXH3_state_t *state, const perhaps_filter *f)
 {
     const struct geometry g = filter_geometry(f);
     const uint64_t id = f->kind->id | (uint64_t)f->is_set << 32;
-    const uint64_t shape[] = { id,              f->hasher.id,   f->hasher.seed,
-                               f->hasher.check, f->parts.count, g.body_nbytes };
+    const uint64_t shape[] = {
+        id, f->hasher.id, f->hasher.seed, f->hasher.check, f->parts.count, g.body_nbytes
+    };
     enum { SHAPE = sizeof shape / sizeof *shape };
     uint8_t bytes[sizeof shape + sizeof g.field];
     for (size_t i = 0; i < SHAPE; i++)
