@@ -110,8 +110,8 @@ static json_t *keys_of(const struct settings *settings, const perhaps_filter *fi
                         can_store_copies(&stats->plan) ? "are stored" : "set a bit");
 }
 
-/* Returns for people whether a key is stored as often as it is added; NULL if the kind cannot do
- * that, or if it is for scripts. */
+/* Returns for people whether a key is stored as often as it is added; NULL if the kind cannot
+ * do that, or if it is for scripts. */
 static json_t *copies_of(const struct settings *settings, const perhaps_filter *filter,
                          const struct perhaps_stats *stats)
 {

@@ -326,9 +326,10 @@ static const char *copies_problem(const struct input *input)
         return "this key is stored as often as it can be, 8 times, or 4 in the kind strided: "
                "give --once, or drop repeats before";
     return strcmp(input->storing, "strided") == 0
-               ? "this key is stored 4 times, the most that the kind strided can: give --once, "
-                 "or drop repeats before"
-               : "this key is stored 8 times, the most that its kind can: give --once, or drop "
+               ? "this key is stored as often as the kind strided can, 4 times: give --once, "
+                 "or "
+                 "drop repeats before"
+               : "this key is stored as often as its kind can, 8 times: give --once, or drop "
                  "repeats before";
 }
 

@@ -417,10 +417,10 @@ test_set() {
     shows '"removes": *true' info --json f
     rm f
     works create -q --removable --kind strided -n 1000 -p 1e-6 f
-    refuses "same:5: this key is stored 4 times, the most that the kind strided can: give --once" add f same
+    refuses "same:5: this key is stored as often as the kind strided can, 4 times: give --once" add f same
     rm f
     works create -q --removable --kind cuckoo -n 1000 f
-    refuses "same:9: this key is stored 8 times, the most that its kind can: give --once" add f same
+    refuses "same:9: this key is stored as often as its kind can, 8 times: give --once" add f same
     works add -q --once f same
     works create -q --kind cuckoo --seed 1 -n 1000 a
     works create -q --kind cuckoo --seed 1 -n 1000 --removable b

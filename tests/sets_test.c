@@ -1,7 +1,7 @@
-/* sets_test.c - proves that a filter which was made without removal and without counts is a set,
- * of every kind: to add a key that is there changes nothing, however it is added and whatever
- * the filter has been through; its removal and its count are refused by name; and it is never
- * taken for a filter that stores copies. */
+/* sets_test.c - proves that a filter which was made without removal and without counts is a
+ * set, of every kind: to add a key that is there changes nothing, however it is added and
+ * whatever the filter has been through; its removal and its count are refused by name; and it
+ * is never taken for a filter that stores copies. */
 #include "support.h"
 
 #include <string.h>

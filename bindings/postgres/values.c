@@ -129,8 +129,8 @@ static void check_kind(const char *name)
                     errhint("These kinds take keys as they come: %s.", names.data)));
 }
 
-/* Reads the name of a kind, and what the filter is to be able to do: words with blanks or commas
- * between them.  Returns the name, or NULL if the library chooses. */
+/* Reads the name of a kind, and what the filter is to be able to do: words with blanks or
+ * commas between them.  Returns the name, or NULL if the library chooses. */
 static const char *read_kind(const char *text, unsigned *needs)
 {
     static const char between[] = ", ";

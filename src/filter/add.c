@@ -112,8 +112,8 @@ static size_t count_true(const bool *answer, size_t n)
 }
 
 /* Counts keys before it adds them, so that no two threads pass the limit together, and then
- * takes back the count of those that were there already.  A set has no copies to refuse: crafted
- * keys crowd it then. */
+ * takes back the count of those that were there already.  A set has no copies to refuse:
+ * crafted keys crowd it then. */
 int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)

@@ -267,7 +267,8 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
         return PERHAPS_ERR_VERSION;
     if (load32(bytes + 8) != FORMAT_VERSION)
         return PERHAPS_ERR_DAMAGED;
-    if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)(FEATURE_LIVE | FEATURE_JOURNAL | FEATURE_SET))
+    const uint64_t known = FEATURE_LIVE | FEATURE_JOURNAL | FEATURE_SET;
+    if (load64(bytes + FEATURES_OFFSET) & ~known)
         return PERHAPS_ERR_VERSION; /* an unknown feature may change all that follows */
     const uint32_t sections = load32(bytes + SECTIONS_OFFSET);
     const uint64_t note_nbytes = load64(bytes + NOTE_OFFSET);
