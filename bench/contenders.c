@@ -20,6 +20,22 @@ static struct perhaps_bitmap_options range_of(const struct contender *self, uint
                                             INTEGER_LOW + integers_for(capacity) - 1 };
 }
 
+static const struct perhaps_kind *kind_named(const char *name)
+{
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        if (!strcmp(kind->name, name))
+            break;
+    return kind;
+}
+
+/* What a kind is measured with, and what is recorded of it: copies of keys, if it can store them. */
+static unsigned needs_of(const struct contender *self)
+{
+    const unsigned copies = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT;
+    return self->finish ? PERHAPS_CAN_BUILD : kind_named(self->name)->abilities & copies;
+}
+
 /* A window has as many keys as the filters beside it have capacity, so that they compare. */
 static struct perhaps_options options_of(const struct contender *self, uint64_t capacity,
                                          double fpr)
@@ -27,7 +43,7 @@ static struct perhaps_options options_of(const struct contender *self, uint64_t 
     return (struct perhaps_options){ .capacity = capacity,
                                      .fpr = fpr,
                                      .kind = self->name,
-                                     .needs = self->finish ? PERHAPS_CAN_BUILD : 0U,
+                                     .needs = needs_of(self),
                                      .window.keys = self->forgets ? capacity : 0,
                                      .bitmap = range_of(self, capacity) };
 }
@@ -56,15 +72,6 @@ static void destroy(void *filter)
 static void clear(void *filter)
 {
     perhaps_clear(filter);
-}
-
-static const struct perhaps_kind *kind_named(const char *name)
-{
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
-        if (!strcmp(kind->name, name))
-            break;
-    return kind;
 }
 
 /* The load of a Bloom filter is a share of bits, not of slots; only kinds that remove have

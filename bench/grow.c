@@ -70,10 +70,11 @@ static void prepare(struct growth *growth, const struct settings *settings)
 static size_t list_growths(const struct settings *settings, struct growth *list)
 {
     const double sharp = fpr_of_16_bits((uint64_t)settings->start.at[0]), usual = 0.01;
+    const unsigned copies = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT;
     const struct perhaps_options all[] = {
-        { .fpr = sharp, .kind = "elastic" },
-        { .fpr = sharp, .kind = "chain", .base = "cuckoo", .chain.factor = 2 },
-        { .fpr = usual, .kind = "elastic" },
+        { .fpr = sharp, .kind = "elastic", .needs = copies },
+        { .fpr = sharp, .kind = "chain", .base = "cuckoo", .needs = copies, .chain.factor = 2 },
+        { .fpr = usual, .kind = "elastic", .needs = copies },
         { .fpr = usual, .kind = "chain", .base = "blocked", .chain.factor = 2 },
         { .fpr = usual, .kind = "chain", .base = "blocked", .chain.factor = 4 },
         { .fpr = usual, .kind = "window", .base = "blocked", .window.generations = 5 },

@@ -241,6 +241,16 @@ static perhaps_filter *build(const struct row *row, const struct perhaps_options
     return filter;
 }
 
+/* Returns what a kind needs to store copies of keys, if it can. */
+static unsigned copies_of(const char *name)
+{
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        if (!strcmp(kind->name, name))
+            return kind->abilities & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
+    return 0;
+}
+
 /* Makes a filter without keys, or builds one with all. */
 static perhaps_filter *create(const struct row *row)
 {
@@ -249,6 +259,7 @@ static perhaps_filter *create(const struct row *row)
     struct perhaps_options options = { .kind = row->kind,
                                        .capacity = row->capacity,
                                        .fpr = row->fpr,
+                                       .needs = copies_of(row->kind),
                                        .hashing = { .hash = row->hash, .seed = 1 } };
     if (row->operations & INTEGERS)
         options.bitmap =

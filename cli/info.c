@@ -94,7 +94,7 @@ static json_t *segments_of(const struct settings *settings, const struct perhaps
  * it has forgotten. */
 static uint64_t estimate_keys(const perhaps_filter *filter, const struct perhaps_stats *stats)
 {
-    if (counts_all(&stats->plan) || kind_can(stats->plan.kind, PERHAPS_CAN_FORGET))
+    if (counts_all(filter) || kind_can(stats->plan.kind, PERHAPS_CAN_FORGET))
         return stats->keys;
     return stats->keys + (uint64_t)expected_unseen(filter, 0, stats->keys);
 }
@@ -103,10 +103,30 @@ static uint64_t estimate_keys(const perhaps_filter *filter, const struct perhaps
 static json_t *keys_of(const struct settings *settings, const perhaps_filter *filter,
                        const struct perhaps_stats *stats)
 {
-    if (settings->json || counts_all(&stats->plan) || stats->keys == 0)
+    if (settings->json || counts_all(filter) || stats->keys == 0)
         return json_integer((json_int_t)stats->keys);
-    return json_sprintf("about %s different ones (%s of them set a bit)",
-                        grouped(estimate_keys(filter, stats)).s, grouped(stats->keys).s);
+    return json_sprintf("about %s different ones (%s of them %s)",
+                        grouped(estimate_keys(filter, stats)).s, grouped(stats->keys).s,
+                        can_store_copies(&stats->plan) ? "are stored" : "set a bit");
+}
+
+/* Returns for people whether a key is stored as often as it is added; NULL if the kind cannot
+ * do that, or if it is for scripts. */
+static json_t *copies_of(const struct settings *settings, const perhaps_filter *filter,
+                         const struct perhaps_stats *stats)
+{
+    if (settings->json || !can_store_copies(&stats->plan))
+        return NULL;
+    return json_string(counts_all(filter)
+                           ? "one each time that a key is added; keys can be removed"
+                           : "none: a set, from which no key can be removed");
+}
+
+/* Returns for scripts whether the filter has an ability; NULL for people. */
+static json_t *ability(const struct settings *settings, const perhaps_filter *filter,
+                       unsigned which)
+{
+    return settings->json ? json_boolean(perhaps_abilities_of(filter) & which) : NULL;
 }
 
 /* Returns a table of the layers or generations; NULL if the filter has none. */
@@ -216,9 +236,9 @@ static json_t *fact_rate(const struct perhaps_stats *stats)
 static void print_summary(const struct target *target, const struct perhaps_stats *stats,
                           uint64_t nkeys, json_t *all)
 {
-    static const char *const rest[] = { "journal",    "layout",  "layers",
-                                        "partitions", "nodes",   "keys_made_of",
-                                        "hash",       "created", "notes" };
+    static const char *const rest[] = { "copies",     "journal", "layout",       "layers",
+                                        "partitions", "nodes",   "keys_made_of", "hash",
+                                        "created",    "notes" };
     json_t *facts = json_pack(
         "{s:O, s:O, s:O, s:o, s:o, s:o}", "filter", json_object_get(all, "filter"), "kind",
         json_object_get(all, "kind"), "keys", json_object_get(all, "keys"), "room",
@@ -279,10 +299,14 @@ static void print_info_of_file(const struct target *target, const struct perhaps
         file.st_size = (off_t)perhaps_write_nbytes(filter);
     print_info(
         target, stats, NULL, keys_of(settings, filter, stats), estimate_keys(filter, stats),
-        json_pack("{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o*, s:o, "
-                  "s:o*, s:o*, "
+        json_pack("{s:I, s:o*, s:o*, s:o*, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, "
+                  "s:s, s:o*, "
+                  "s:o, s:o*, s:o*, "
                   "s:o*}",
-                  "file_bytes", (json_int_t)file.st_size, "journal",
+                  "file_bytes", (json_int_t)file.st_size, "copies",
+                  copies_of(settings, filter, stats), "removes",
+                  ability(settings, filter, PERHAPS_CAN_REMOVE), "counts",
+                  ability(settings, filter, PERHAPS_CAN_COUNT), "journal",
                   journal_of(settings, filter), "hash", stats->hash, "segments",
                   segments_of(settings, stats), "stale", optional(settings, stats->stale),
                   "saturated", optional(settings, stats->counting.saturated), "failed_adds",

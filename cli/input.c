@@ -44,6 +44,7 @@ struct input {
     uint64_t nlines; /* how many of its lines were counted */
     uint64_t nskipped;
     struct perhaps_bitmap_options integers; /* that the filter takes; high 0: other keys */
+    const char *storing; /* the kind that stores copies of a key; NULL: not known */
     struct place {
         size_t source;
         uint64_t line;
@@ -316,6 +317,22 @@ uint64_t input_nkeys(const struct input *input)
     return atomic_load(&input->nkeys);
 }
 
+/* Returns what the filter has against one more copy of a key. */
+static const char *copies_problem(const struct input *input)
+{
+    if (input->settings->counts)
+        return "this key came more often than the kind can count: leave out --kind and --base";
+    if (!input->storing)
+        return "this key is stored as often as it can be, 8 times, or 4 in the kind strided: "
+               "give --once, or drop repeats before";
+    return strcmp(input->storing, "strided") == 0
+               ? "this key is stored as often as the kind strided can, 4 times: give --once, "
+                 "or "
+                 "drop repeats before"
+               : "this key is stored as often as its kind can, 8 times: give --once, or drop "
+                 "repeats before";
+}
+
 /* Returns what the filter has against a key, as the end of a message. */
 static const char *key_problem(const struct input *input, int error)
 {
@@ -326,11 +343,8 @@ static const char *key_problem(const struct input *input, int error)
                "such as -n 10M";
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n or with --grow";
-    if (error == PERHAPS_ERR_COPIES && !input->settings->counts)
-        return "this key is stored as often as it can be: give --once, or drop repeats "
-               "before";
     if (error == PERHAPS_ERR_COPIES)
-        return "this key came more often than the kind can count: leave out --kind and --base";
+        return copies_problem(input);
     return why(error);
 }
 
@@ -385,6 +399,11 @@ static void settle_changes(const struct input *input)
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high)
 {
     input->integers = (struct perhaps_bitmap_options){ low, high };
+}
+
+void input_expect_copies(struct input *input, const char *kind)
+{
+    input->storing = kind;
 }
 
 void input_expect_hashes(struct input *input)

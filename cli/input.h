@@ -72,6 +72,10 @@ void input_take_form(struct input *input, const struct key_form *form, const cha
  * that it refuses. */
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high);
 
+/* Tells of what kind the filter is, for the message about a key that it stores as often as it
+ * can. */
+void input_expect_copies(struct input *input, const char *kind);
+
 /* Tells that the filter takes keys that are hashes, which may have any bytes.  Otherwise a
  * message says, once, if the first keys of an input look like those of a text from Windows, or
  * like what is packed. */

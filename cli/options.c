@@ -99,7 +99,8 @@ static const struct option_row rows[] = {
     { 0, DEDUP | FILES, "least", "N", &type_capacity, SLOT(least),
       "--count-each: only lines that come N times or more [1]" },
     { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, &type_flag, SLOT(removable),
-      "make a filter from which keys can be removed" },
+      "make a filter from which keys can be removed; it stores a key each time that it is "
+      "added, while others are sets" },
     { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, &type_flag, SLOT(counts),
       "make a filter that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
     { 0, SIZED, "grow", NULL, &type_flag, SLOT(grow),

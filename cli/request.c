@@ -40,10 +40,16 @@ bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *
     return false;
 }
 
-bool counts_all(const struct perhaps_plan *plan)
+bool counts_all(const perhaps_filter *filter)
+{
+    return perhaps_abilities_of(filter) & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_BUILD);
+}
+
+bool can_store_copies(const struct perhaps_plan *plan)
 {
     const char *kind = plan->base ? plan->base : plan->kind;
-    return kind_can(kind, PERHAPS_CAN_REMOVE) || kind_can(kind, PERHAPS_CAN_BUILD);
+    return kind_can(kind, PERHAPS_CAN_REMOVE) && strcmp(kind, KIND_OF_INTEGERS) != 0 &&
+           !kind_can(plan->kind, PERHAPS_CAN_FORGET);
 }
 
 /* Returns the probability that a new key is found to be new when 'keys' keys have come.  It is

@@ -56,9 +56,12 @@ bool kind_can(const char *name, unsigned abilities);
  * 0, if the kind has no such field. */
 bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *value);
 
-/* Returns whether such a filter counts every key that was added.  Bloom kinds do not: they
- * count only keys that set a bit. */
-bool counts_all(const struct perhaps_plan *plan);
+/* Returns whether a filter counts every key that was added.  Bloom kinds and sets do not: they
+ * count only keys that were not perhaps there. */
+bool counts_all(const perhaps_filter *filter);
+
+/* Returns whether such a filter stores copies of a key if it is asked to, and else is a set. */
+bool can_store_copies(const struct perhaps_plan *plan);
 
 /* Returns how many new keys, in expectation, were taken for old ones while 'nnew' keys were
  * found to be new.  The filter counted 'before' keys when that began. */

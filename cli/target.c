@@ -596,6 +596,7 @@ void target_limit_keys(const struct target *target, struct input *input)
         return;
     target_expect_keys(target, input);
     perhaps_stats_of(target->filter, &stats);
+    input_expect_copies(input, stats.plan.base ? stats.plan.base : stats.plan.kind);
     if (strcmp(stats.plan.kind, KIND_OF_INTEGERS) == 0 &&
         planned_field(&stats.plan, "low", &low) && planned_field(&stats.plan, "high", &high))
         input_expect_integers(input, low, high);

@@ -178,7 +178,7 @@ static void report_join(const struct settings *settings, const struct target *wh
         rate = text_of(", a rate of %s", share(stats.fpr_now).s);
     summarize(settings, facts, "%s into %s: %s%s, %s%s%s, %s",
               counted(settings->ninputs, "filter").s, whole->path,
-              counts_all(&stats.plan) ? "" : about, counted(stats.keys, "key").s,
+              counts_all(whole->filter) ? "" : about, counted(stats.keys, "key").s,
               scaled((double)stats.plan.body_nbytes, "B").s, rate.s,
               room_of(&stats.plan, stats.keys).s, duration(seconds_worked(settings)).s);
 }

@@ -82,6 +82,14 @@ static void choose_parts(struct perhaps_options *o, const uint8_t choice[CHOICES
     o->window.time = window_by >= 2 ? times[choice[4] >> 4 & 3] : 0;
 }
 
+/* Asks for copies of keys, as kind or base can store them, or for a set. */
+static void choose_copies(struct perhaps_options *o, const uint8_t choice[CHOICES])
+{
+    const struct filter_kind *storing = kind_by_name(o->base ? o->base : o->kind);
+    if (!(choice[3] & 16))
+        o->needs = storing->about.abilities & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
+}
+
 /* Sets only what concerns the kind, so that few patterns are needed. */
 static struct perhaps_options choose_options(const uint8_t choice[CHOICES])
 {
@@ -102,6 +110,7 @@ static struct perhaps_options choose_options(const uint8_t choice[CHOICES])
         choose_parts(&o, choice);
     else
         o.blocked.together = kind->places && choice[3] & 2;
+    choose_copies(&o, choice);
     return o;
 }
 

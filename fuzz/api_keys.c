@@ -177,7 +177,7 @@ void op_leave(struct play *p)
     size_t removed;
     struct perhaps_keys keys = crowd_keys(s->crowd_from, count < left ? count : left);
     int error = perhaps_remove_many(s->f, &keys, NULL, &removed, NULL);
-    must(error == (s->f->removes ? 0 : PERHAPS_ERR_UNSUPPORTED));
+    must(error == (s->f->removes ? 0 : unable(s->f)));
     if (error)
         return;
     must(removed == keys.count);
@@ -254,7 +254,7 @@ void op_remove_many(struct play *p)
     while (s->f->removes && first_bad < b.count && s->universe->is_key[b.number[first_bad]])
         first_bad++;
     if (!s->f->removes)
-        must(error == PERHAPS_ERR_UNSUPPORTED);
+        must(error == unable(s->f));
     else
         must(error == (first_bad < b.count ? PERHAPS_ERR_ARGUMENT : 0));
     must(done == first_bad);

@@ -142,6 +142,11 @@ bool stores_copies(const perhaps_filter *f)
     return f->removes && !f->kind->exact;
 }
 
+int unable(const perhaps_filter *f)
+{
+    return f->is_set ? PERHAPS_ERR_SET : PERHAPS_ERR_UNSUPPORTED;
+}
+
 static uint64_t generations(const perhaps_filter *f)
 {
     return f->kind->forgets ? f->parts.count : UINT64_MAX;
@@ -240,7 +245,8 @@ static void note_failure(struct subject *s, unsigned key, int error)
     s->failed_adds++;
 }
 
-/* A window by keys begins a generation when the newest is full: not before. */
+/* A window by keys begins a generation when the newest is full: not before, unless crafted keys
+ * have used that up. */
 static void note_own_rotation(struct subject *s)
 {
     const perhaps_filter *newest = newest_part(s->f);
@@ -249,7 +255,7 @@ static void note_own_rotation(struct subject *s)
     must(period);
     if (period > newest->geometry.key_limit)
         period = newest->geometry.key_limit;
-    must(s->came >= period);
+    must(s->came >= period || s->is_loose);
     subject_rotated(s, 1);
 }
 
@@ -312,7 +318,7 @@ int subject_remove(struct subject *s, unsigned key)
         return 0;
     }
     if (!s->f->removes)
-        must(error == PERHAPS_ERR_UNSUPPORTED);
+        must(error == unable(s->f));
     else if (!s->universe->is_key[key])
         must(error == PERHAPS_ERR_ARGUMENT);
     else
@@ -330,7 +336,7 @@ static void check_count(const struct subject *s, unsigned key, bool perhaps)
     uint64_t layers = is_chain ? s->f->parts.count : 1, least = s->copies[key], count;
     int error = perhaps_count(s->f, k->bytes, k->nbytes, &count);
     if (!s->f->counts || !s->universe->is_key[key]) {
-        must(error == (s->f->counts ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED));
+        must(error == (s->f->counts ? PERHAPS_ERR_ARGUMENT : unable(s->f)));
         must(count == 0);
         return;
     }

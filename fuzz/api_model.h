@@ -73,6 +73,9 @@ bool says_perhaps(const struct subject *s, unsigned key);
 /* Returns whether the filter stores a copy for every add. */
 bool stores_copies(const perhaps_filter *f);
 
+/* Returns the error of a filter that cannot remove or count. */
+int unable(const perhaps_filter *f);
+
 /* Returns whether the key can be removed: it is in, or certainly not there.  Otherwise it may
  * share the entry of another key. */
 bool may_remove(const struct subject *s, unsigned key);

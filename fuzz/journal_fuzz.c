@@ -31,12 +31,13 @@ enum { HEAD_NBYTES = 7, CHUNK_HEAD_NBYTES = 3, CHUNK_MOST = 2048 };
 
 /* What the head says. */
 enum {
-    OF_PLACES = 1,     /* records are of 8 bytes */
-    HAS_KEYS = 2,      /* the snapshot has some */
-    IS_SHARED = 4,     /* the filter is opened for threads */
-    IS_SAVED = 8,      /* the writer saves the file anew */
-    IS_CLOSED = 16,    /* the writer ends well */
-    HEADER_BROKEN = 32 /* the checksum of the header stays as it was before the change */
+    OF_PLACES = 1,      /* records are of 8 bytes */
+    HAS_KEYS = 2,       /* the snapshot has some */
+    IS_SHARED = 4,      /* the filter is opened for threads */
+    IS_SAVED = 8,       /* the writer saves the file anew */
+    IS_CLOSED = 16,     /* the writer ends well */
+    HEADER_BROKEN = 32, /* the checksum of the header stays as it was before the change */
+    IS_SET = 64         /* no copies of keys, also in kinds that can store them */
 };
 
 /* What a chunk says. */
@@ -221,6 +222,8 @@ static struct file_bytes make_snapshot(const uint8_t *head, size_t *record_size)
                                        .fpr = 0.01,
                                        .window.keys = forgets ? CAPACITY : 0,
                                        .hashing.seed = 1 };
+    if (!(head[1] & IS_SET))
+        options.needs = kind->abilities & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
     options.hashing.hash = head[1] & OF_PLACES ? PERHAPS_HASH_XXH3_64 : PERHAPS_HASH_XXH3;
     perhaps_filter *f;
     const struct perhaps_options exact = { .kind = kind->name, .bitmap.high = 3000 };

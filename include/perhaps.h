@@ -74,7 +74,7 @@ enum perhaps_error {
     PERHAPS_ERR_COPIES = -5,    /* all slots of the key hold copies of it: PERHAPS_COPIES_MAX */
     PERHAPS_ERR_NOT_FOUND = -6, /* removal of a key that is certainly not there */
     PERHAPS_ERR_READ_ONLY = -7, /* the filter is mapped from a file */
-    PERHAPS_ERR_MISMATCH = -8,  /* the two filters differ in kind, geometry, hash or seed */
+    PERHAPS_ERR_MISMATCH = -8,  /* the two filters differ: perhaps_difference() tells in what */
     PERHAPS_ERR_SECRET = -9,    /* secret or hash function missing, or not the filter's */
     PERHAPS_ERR_IO = -10,       /* the system refused; errno says why */
     PERHAPS_ERR_FORMAT = -11,   /* not a filter file */
@@ -360,8 +360,8 @@ PERHAPS_API int perhaps_clear(perhaps_filter *filter);
 /* Returns the kind of a filter.  A chain or window may be able to do what its base can, too. */
 PERHAPS_API const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *filter);
 
-/* Returns what this filter can do, a set of enum perhaps_ability: what its kind can; a chain what
- * its base can, too; and one that was made without the needs PERHAPS_CAN_REMOVE and
+/* Returns what this filter can do, a set of enum perhaps_ability: what its kind can; a chain
+ * what its base can, too; and one that was made without the needs PERHAPS_CAN_REMOVE and
  * PERHAPS_CAN_COUNT can neither, whatever the kind (PERHAPS_ERR_SET). */
 PERHAPS_API unsigned perhaps_abilities_of(const perhaps_filter *filter);
 
@@ -678,11 +678,13 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
 /* ---- Two filters ------------------------------------------------------------------- */
 
 /* Adds all keys of 'other', which may not be 'filter', to 'filter'.  Returns 0;
- * PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or secret are the same;
- * PERHAPS_ERR_FULL or PERHAPS_ERR_COPIES if the union would break the fpr or has no room;
- * PERHAPS_ERR_MEMORY, since it makes a copy; PERHAPS_ERR_READ_ONLY; or PERHAPS_ERR_DAMAGED if
- * 'other' is mapped from a damaged file.  On failure 'filter' is unchanged.  In Bloom kinds the
- * number of keys of the union is an estimate, in which keys that both held are counted once.
+ * PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or secret are the same, and both
+ * store copies of keys or neither does: what a set has may be another key's, of which no copy
+ * may be removed; PERHAPS_ERR_FULL or PERHAPS_ERR_COPIES if the union would break the fpr or
+ * has no room; PERHAPS_ERR_MEMORY, since it makes a copy; PERHAPS_ERR_READ_ONLY; or
+ * PERHAPS_ERR_DAMAGED if 'other' is mapped from a damaged file.  On failure 'filter' is
+ * unchanged.  In Bloom kinds the number of keys of the union is an estimate, in which keys that
+ * both held are counted once; so is that of two sets of the kind counting.
  *
  * Of two chains, layers of the same number are united, and a layer that only 'other' has is
  * copied.  Two layers of which each is more than half full rarely fit into one: chains can be
@@ -697,10 +699,11 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
 
 /* Tells in what two filters differ that can be neither merged nor intersected, by the names of
  * the options and with the values of both: "seed 5 and 7", or "capacity 1000 and 2000, fpr 0.01
- * and 0.001".  Where no option tells it, names of perhaps_plan.field_name do.  Secrets are not
- * shown.  Returns whether they differ, and if so writes the text, with a NUL at its end, and
- * otherwise an empty one; 'text' may be NULL.  For perhaps_compare(), which takes some filters
- * of different capacity, too, it tells what to make the same. */
+ * and 0.001"; of a set and a filter that stores copies "copies none and stored".  Where no
+ * option tells it, names of perhaps_plan.field_name do.  Secrets are not shown.  Returns
+ * whether they differ, and if so writes the text, with a NUL at its end, and otherwise an empty
+ * one; 'text' may be NULL.  For perhaps_compare(), which takes some filters of different
+ * capacity, too, it tells what to make the same. */
 PERHAPS_API bool perhaps_difference(const perhaps_filter *a, const perhaps_filter *b,
                                     char text[PERHAPS_DIFFERENCE_NBYTES]);
 
@@ -716,11 +719,11 @@ PERHAPS_API bool perhaps_difference(const perhaps_filter *a, const perhaps_filte
  * common, since bits meet by chance, and at most the smaller of the two numbers before.
  * perhaps_compare() estimates how many keys both have.
  *
- * For bitmap, blocked, bloom, counting, cuckoo and strided.  Returns 0;
- * PERHAPS_ERR_UNSUPPORTED for other kinds (in chains and windows a key may lie in another part
- * of 'other' than of 'filter'); PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or
- * secret are the same; PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_DAMAGED as
- * perhaps_merge().  On failure 'filter' is unchanged. */
+ * For bitmap, blocked, bloom, counting, cuckoo and strided.  Returns 0; PERHAPS_ERR_UNSUPPORTED
+ * for other kinds (in chains and windows a key may lie in another part of 'other' than of
+ * 'filter'); PERHAPS_ERR_MISMATCH as perhaps_merge(); PERHAPS_ERR_ARGUMENT;
+ * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_DAMAGED as perhaps_merge().  On failure 'filter' is
+ * unchanged. */
 PERHAPS_API int perhaps_intersect(perhaps_filter *filter, const perhaps_filter *other);
 
 /* A number that chance decided about, and its standard error: the true number is within one

@@ -32,6 +32,9 @@ static struct perhaps_options options_of(const struct wish *wish)
 {
     struct perhaps_options o = { .capacity = wish->capacity,
                                  .fpr = wish->fpr < FPR_MOST ? wish->fpr : FPR_MOST,
+                                 .needs = wish->family == FAMILY_CUCKOO
+                                              ? PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT
+                                              : 0U,
                                  .chain.factor = wish->expansion,
                                  .hashing.hash = PERHAPS_HASH_SIP,
                                  .allocator = &memory_of_server };

@@ -132,17 +132,15 @@ bool own_is_cuckoo_header(const char *bytes, size_t nbytes)
  * of: a window is asked a window's questions, and CF.DEL needs what can remove. */
 static bool is_as_told(const struct own *own)
 {
-    const unsigned abilities = perhaps_kind_of(own->filter)->abilities;
+    const unsigned abilities = perhaps_abilities_of(own->filter);
     const bool forgets = abilities & PERHAPS_CAN_FORGET,
-               adds = !(abilities & PERHAPS_CAN_BUILD);
+               adds = !(abilities & PERHAPS_CAN_BUILD), counts = abilities & PERHAPS_CAN_COUNT;
     uint8_t secret[SECRET_NBYTES];
-    uint64_t count;
     struct perhaps_stats stats;
-    bool removes = perhaps_count(own->filter, "", 0, &count) != PERHAPS_ERR_UNSUPPORTED;
     bool is_keyed = perhaps_secret(own->filter, secret) == 0;
     explicit_bzero(secret, sizeof secret);
     if (!adds || !is_keyed || forgets != (own->wish.window_ms > 0) ||
-        removes != (own->wish.family == FAMILY_CUCKOO))
+        counts != (own->wish.family == FAMILY_CUCKOO))
         return false;
     if (forgets) /* only then: it takes long */
         perhaps_stats_of(own->filter, &stats);

@@ -42,6 +42,7 @@ TEST_EACH(test_as_added, any_kind)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
+    ask_for_copies(&options, false);
     perhaps_builder *builder = builder_of(&options);
     scoped_filter *added = make_with(&options);
     expect_success(perhaps_add_unless_present_many(added, &keys, NULL, NULL));
@@ -121,6 +122,7 @@ TEST_EACH(test_sized, remembers)
                                        usual = { .threads = 4 };
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, nkeys);
     struct perhaps_options options = options_for(kind, nkeys, 0.001, test_seed());
+    ask_for_copies(&options, false);
     if (!takes_any_key(kind)) /* which has its size from its range */
         return;
     scoped_filter *f = sized(&options, &usual, &keys, false);
@@ -229,6 +231,7 @@ static int build_in_memory(const struct perhaps_options *options)
 TEST_EACH(test_in_memory, remembers)
 {
     struct perhaps_options options = options_for(kind, 0, 0.01, test_seed());
+    ask_for_copies(&options, false);
     if (takes_any_key(kind))
         expect(build_in_memory(&options) ==
                (kind_by_name(kind->name)->folds ? 0 : PERHAPS_ERR_FULL));

@@ -67,8 +67,11 @@ test_sized_options() {
     matches in query --key-file secret f in
     seq -f '%016.0f' 20000 >hashes
     reports "sized for the 20,000 keys" build --hash none -o f < <(cat hashes)
-    works build --kind cuckoo -o f < <(cat keys keys) # a kind that was named stores copies
+    works build --removable -o f < <(cat keys keys)
     works remove f keys
+    matches keys query f keys
+    works build --kind cuckoo -o f < <(cat keys keys) # without --removable it is a set
+    refuses "f: was made without --removable, and stores each key once: build it anew" remove f keys
     matches keys query f keys
     works build --static -o f < <(cat in)
     shows "^kind +ribbon" info --all f

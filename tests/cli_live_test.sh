@@ -62,8 +62,12 @@ test_every_kind() {
         matches keys query plain keys
         shows "plain: ok, [0-9]* pages?$" verify plain
     done
-    works remove -q cuckoo keys
-    writes "" query cuckoo keys
+    refuses "cuckoo: was made without --removable, and stores each key once: build it anew" remove cuckoo keys
+    matches keys query cuckoo keys
+    works create -q --live --removable -n 1000 removable
+    works add -q removable keys
+    works remove -q removable keys
+    writes "" query removable keys
     refuses "its kind cannot remove keys" remove blocked keys
 }
 

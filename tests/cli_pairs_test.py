@@ -54,11 +54,11 @@ MEANINGLESS = {
     ("*", "window", "factor"): "of the layers of generations, which no verb shows",
     ("*", "base", "grow"): "a filter that is made of others grows",
     ("*", "base", "until"): "the same",
-    ("*", "base", "removable"): "the base can remove",
     ("*", "base", "count"): "the base can count",
     ("*", "count", "removable"): "what counts can remove",
-    ("*", "until", "removable"): "the kind that it chooses can remove",
-    ("*", "grow", "removable"): "the same",
+    ("plan", "base", "removable"): "what is of this base can remove, if it is made so",
+    ("plan", "until", "removable"): "the same",
+    ("plan", "grow", "removable"): "the same",
     ("*", "integers", "removable"): "a bitmap can remove",
     ("*", "capacity", "together"): "there is one line a key",
     ("*", "fpr", "together"): "the same, at such a rate",
@@ -110,7 +110,7 @@ def prepare(folder):
     os.mkdir(os.path.join(folder, "folder"))
     for command in (["build", "-q", "--seed", "3", "-n", "9000", "-o", "F", "known"],
                     ["build", "-q", "--seed", "3", "-n", "9000", "-o", "G", "other"],
-                    ["build", "-q", "--kind", "cuckoo", "-n", "9000", "-o", "R", "known"]):
+                    ["build", "-q", "--kind", "cuckoo", "--removable", "-n", "9000", "-o", "R", "known"]):
         run(folder, *command).check_returncode()
 
 def facts_of(folder, name):
@@ -123,7 +123,8 @@ def facts_of(folder, name):
         with open(path, "rb") as file:
             return file.read(8)
     facts = json.loads(info.stdout)
-    keep = ("kind", "keys", "capacity", "fpr_asked", "fpr_until", "hash", "geometry", "keys_made_of", "parts")
+    keep = ("kind", "keys", "capacity", "fpr_asked", "fpr_until", "hash", "geometry", "keys_made_of", "removes", "counts",
+            "parts")
     asked = run(folder, "query", "-q", "--field", "1-", name, "in")
     counts = [len(asked.stdout)] + [facts.get(each) for each in keep]
     if isinstance(facts.get("parts"), list):

@@ -377,6 +377,57 @@ test_count_goes_on() {
     check "--count: copies take no room" [ "$(stat -c %s f)" -lt 100000 ]
 }
 
+# A filter that was made without --removable and --count is a set: a key that comes again changes
+# nothing, whatever the kind, and no verb takes one away.
+test_set() {
+    local options
+    yes same | head -20 >same
+    seq 500 >in
+    for options in "--grow" "--kind cuckoo -n 1000" "--kind strided -n 1000" "--kind counting -n 1000" \
+        "--kind elastic --grow" "--kind chain --base cuckoo -n 100" "--kind chain --base strided -n 100" \
+        "--live --grow" "--live --kind strided -n 1000"; do
+        rm -f f f.journal
+        works create -q $options f
+        works add -q f same
+        works add -q -j3 f same same
+        shows '"keys": *1,.*"removes": *false,"counts": *false' info --json f
+        works add -q f in
+        cp f before
+        works add -q f <(cat in in in same)
+        shows '"keys": *5[0-9][0-9],.*"removes": *false,"counts": *false' info --json f
+        matches in query f in
+        refuses "f: was made without --removable, and stores each key once" remove f same
+        refuses "f: was made without --count, and stores each key once" count f same
+        shows "^copies +none: a set, from which no key can be removed\$" info f
+        [ ! -e f.journal ] || continue
+        check "$options: adding all again changes nothing" cmp -s f before
+    done
+    rm -f f f.journal
+    works create -q --grow f
+    for _ in $(seq 20); do works add -q f <(echo same); done
+    shows '"keys": *1,' info --json f
+    works build --kind cuckoo -q -o f same in
+    shows "^copies +none" info f
+    works build -q -n 1000 -o f in # which can store none anyway
+    run info f
+    check "bloom kinds have no copies" tells "^rate"
+    check "bloom kinds have no copies" [ "$(grep -c ^copies out)" = 0 ]
+    works build --removable -q -o f in
+    shows "^copies +one each time that a key is added; keys can be removed\$" info f
+    shows '"removes": *true' info --json f
+    rm f
+    works create -q --removable --kind strided -n 1000 -p 1e-6 f
+    refuses "same:5: this key is stored as often as the kind strided can, 4 times: give --once" add f same
+    rm f
+    works create -q --removable --kind cuckoo -n 1000 f
+    refuses "same:9: this key is stored as often as its kind can, 8 times: give --once" add f same
+    works add -q --once f same
+    works create -q --kind cuckoo --seed 1 -n 1000 a
+    works create -q --kind cuckoo --seed 1 -n 1000 --removable b
+    refuses "copies stored and none" merge -o c a b
+    refuses "copies stored and none" intersect -o c a b
+}
+
 # ---- Numbers -------------------------------------------------------------------------
 
 # Bloom kinds count a key only if it sets a bit, and estimate the true number from their bits;
@@ -391,8 +442,10 @@ test_keys_are_an_estimate() {
     keys=$(field keys_estimated out) counted=$(field keys out)
     check "info --json" [ $((keys - 156910)) -ge -100 -a $((keys - 156910)) -le 100 ]
     check "info --json: counted" [ "$counted" -lt "$keys" ]
-    run build --kind cuckoo -n 160k -o g in
+    run build --kind cuckoo --removable -n 160k -o g in
     shows "^keys +156,909\$" info --all g
+    run build --kind cuckoo --seed 1 -n 160k -o g in # a set
+    shows "^keys +about 156,[89][0-9]{2} different ones \(156,[0-9]{3} of them are stored\)\$" info --all g
     reports "2 filters into h: about 15" merge -o h f f
     reports "1 filter into h: about 15" merge -o h f
 }

@@ -10,14 +10,15 @@ nkeys=200000
 
 # begin VERB KIND: makes the live file F, and 'wanted', which is F after an undisturbed run.
 begin() {
-    local verb=$1 kind=$2 range=
+    local verb=$1 kind=$2 range= copies=
     rm -f F* G* wanted
     [ -e many ] || { seq $nkeys && seq 3 $nkeys; } >many
     [ "$kind" != bitmap ] || range="--integers 0-1000000"
+    [ "$verb" != remove ] || copies=--removable
     if [ "$kind" = bitmap ]; then
         works create -q --live $range F
     else
-        works create -q --live --kind "$kind" -n $((nkeys * 3)) F
+        works create -q --live $copies --kind "$kind" -n $((nkeys * 3)) F
     fi
     [ "$verb" = add ] || works add -q F many
     works checkpoint -q F
@@ -110,7 +111,7 @@ test_add() {
 test_place() {
     { seq 1000 && echo && seq 1001 5000; } | sed 's/^./x,&/' >a
     { echo && echo && seq 5001 9000; } | sed 's/^./x,&/' >b
-    works create -q --live --kind cuckoo -n 5000 F
+    works create -q --live --removable --kind cuckoo -n 5000 F
     run add --field 2 -d, --skip-short F a b
     line=$(expr "$(cat err)" : '.*go on at b:\([0-9]*\)$')
     check "it is full in b" [ -n "$line" ]

@@ -16,7 +16,7 @@ test_returns() {
     local text="in: lines end in a carriage return, which is part of the key: give --crlf to leave it off" verb
     sed 's/$/\r/' keys >in
     cp in again
-    works build -q -n 1000 --kind counting -p 1e-12 -o f keys
+    works build -q -n 1000 --count -p 1e-12 -o f keys
     for verb in "build -o g" "build -n 20 -o g" "build --static -o g" "build --count -o g" \
         "dedup" "dedup -n 30" "dedup --exact" "dedup --unique" "dedup --count-each" "dedup --state s" "count f" "add f"; do
         warns "$text" $verb -q in again
@@ -126,7 +126,7 @@ test_streamed() {
     local how name
     works build -q --seed 5 -n 1000 -p 1e-9 -o f keys
     works build -q --seed 5 -n 1000 -p 1e-9 -o other <(seq 11 20)
-    works build -q --seed 5 -n 1000 --kind counting -p 1e-9 -o counted keys
+    works build -q --seed 5 -n 1000 --count -p 1e-9 -o counted keys
     gzip -k f && gzip -k other && gzip -k counted
     ! command -v zstd >/dev/null || zstd -q f
     ! command -v xz >/dev/null || xz -k f

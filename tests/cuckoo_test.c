@@ -289,9 +289,11 @@ TEST(test_crafted_keys)
  * others four; the next one is refused as a copy, whichever it is. */
 TEST(test_cells_in_one)
 {
-    struct perhaps_options options = {
-        .capacity = 20, .fpr = 0.001, .kind = "strided", .hashing = { .seed = test_seed() }
-    };
+    struct perhaps_options options = { .capacity = 20,
+                                       .fpr = 0.001,
+                                       .needs = PERHAPS_CAN_REMOVE,
+                                       .kind = "strided",
+                                       .hashing = { .seed = test_seed() } };
     scoped_filter *f = make_with(&options);
     unsigned with[STRIDED_COPIES + 1] = { 0 };
     scene("strided");

@@ -217,9 +217,10 @@ def header_sum(data, nbytes):
 def read(data, secret=None):
     """The function that tells how often a key is perhaps in the file of these bytes."""
     need(len(data) >= 4096 and data[:8] == b"\x89perh\r\n\x1a", "magic")
-    version, nbytes, live, size, checksum, n, hash_number, seed, check, first, table, *zeros = \
+    version, nbytes, features, size, checksum, n, hash_number, seed, check, first, table, *zeros = \
         unpack_from("<IIQQQIIQQQQ5Q", data, 8)
-    need(version == 1 and live < 2 and 1 <= n <= 8192 and hash_number in (0, 1, 2, 4, 5, 6), "version")
+    live, is_set = features & 1, features & 4
+    need(version == 1 and features in (0, 1, 4) and 1 <= n <= 8192 and hash_number in (0, 1, 2, 4, 5, 6), "version")
     note = zeros.pop(2)
     need(note < 96 and first == nbytes == up(120 + 160 * n + note, 4096) <= size == len(data), "sizes")
     need(checksum == header_sum(data, nbytes), "checksum of the header")
@@ -236,6 +237,8 @@ def read(data, secret=None):
         field, may = {6: (1, range(1, 65)), 7: (1, s.fields[:1]), 11: (0, [2])}.get(s.kind, (0, [0]))
         need(len(s.parts) in may and all(part.kind == s.fields[field] for part in s.parts), "parts")
     need(not live or n == 1 and s.kind in (1, 2, 10), "live")
+    stored = sections[1 if sections[0].kind == 6 else 0].kind
+    need(not is_set or stored in (3, 4, 5, 12), "a set, but not of a kind that stores copies")
     sums = [xxh3_64_digest(data[at:end][:65536], i)[::-1] for i, at in enumerate(range(nbytes, end, 65536))]
     sums.append(xxh3_64_digest(b"".join(sums), len(sums))[::-1])
     need(table == end and size == end + 8 * len(sums) and (live or data[end:] == b"".join(sums)), "checksums")

@@ -12,6 +12,9 @@
 
 enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 
+/* What needs copies of keys. */
+enum { GOLDEN_COPIES = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
+
 /* The first of the integers that are keys of a bitmap. */
 #define GOLDEN_LOW UINT64_C(1000000000000000000)
 
@@ -30,17 +33,20 @@ static inline unsigned golden_count(const struct perhaps_options *options)
     return options->needs & PERHAPS_CAN_BUILD ? (unsigned)options->capacity : GOLDEN_KEYS;
 }
 
-/* Adds a hundred keys one by one, three units of time apart, and then removes a key that is not
- * there: kinds with removals count that, so this counter in the file is not 0.  Returns 0 or
- * the error of an add. */
+/* Adds a hundred keys one by one, three units of time apart, to a set each of them twice; and
+ * then removes a key that is not there: filters with removals count that, so this counter in the
+ * file is not 0.  Returns 0 or the error of an add. */
 static inline int golden_fill(const struct perhaps_options *options, perhaps_filter *f)
 {
+    const bool set = (perhaps_kind_of(f)->abilities & ~perhaps_abilities_of(f)) != 0;
     char key[GOLDEN_KEY_NBYTES];
     int error = 0;
     for (unsigned i = 0; i < GOLDEN_KEYS && !error; i++) {
         golden_key(options, i, key);
         perhaps_advance(f, 3 * i);
         error = perhaps_add(f, key, GOLDEN_KEY_NBYTES - 1);
+        if (set && !error)
+            error = perhaps_add(f, key, GOLDEN_KEY_NBYTES - 1);
     }
     golden_key(options, GOLDEN_KEYS, key);
     if (!error && !perhaps_contains(f, key, GOLDEN_KEY_NBYTES - 1))
@@ -74,58 +80,76 @@ static inline int golden_filter(const struct perhaps_options *options, perhaps_f
     return error ? error : golden_fill(options, *f);
 }
 
-/* Sets the options and the name of the golden file of this index: one for each kind, then a
- * window of chains, a blocked filter with two lines together, one with a hash of 64 bits, a
- * ribbon filter of two layers, and a blocked filter with a note.  The capacities are so small
- * that kinds that grow have to grow, and windows so large that they rotate twice and forget
- * nothing.  Returns false behind the last. */
+/* Makes the options those of this kind. */
+static inline void golden_kind(const struct perhaps_kind *kind, struct perhaps_options *options)
+{
+    options->kind = kind->name;
+    options->needs = kind->abilities & GOLDEN_COPIES;
+    if (!strcmp(kind->name, "bitmap")) {
+        options->fpr = 0;
+        options->bitmap.low = GOLDEN_LOW;
+        options->bitmap.high = GOLDEN_LOW + 2 * GOLDEN_KEYS - 1;
+    } else if (kind->abilities & PERHAPS_CAN_BUILD) {
+        options->capacity = GOLDEN_KEYS;
+        options->needs = PERHAPS_CAN_BUILD;
+    } else if (kind->abilities & PERHAPS_CAN_FORGET) {
+        options->window.keys = GOLDEN_KEYS * 8 / 5;
+    } else if (kind->abilities & PERHAPS_CAN_GROW) {
+        options->capacity = GOLDEN_KEYS / 5;
+    }
+}
+
+/* Makes the options those of a file behind the kinds, and returns its name; NULL behind the
+ * last. */
+static inline const char *golden_other(size_t index, struct perhaps_options *options)
+{
+    options->kind = "blocked";
+    switch (index) {
+    case 0:
+        options->kind = "window"; /* of chains */
+        options->capacity = GOLDEN_KEYS / 5;
+        options->window.time = 4 * GOLDEN_KEYS;
+        return "window-of-chains";
+    case 1:
+        options->preference = PERHAPS_PREFER_COMPACT;
+        options->blocked.together = true;
+        return "blocked-together";
+    case 2:
+        options->hashing.hash = PERHAPS_HASH_XXH3_64;
+        return "blocked-xxh3-64";
+    case 3:
+        options->kind = "ribbon";
+        options->capacity = 60 * GOLDEN_KEYS;
+        options->needs = PERHAPS_CAN_BUILD;
+        return "ribbon-of-layers";
+    case 4:
+        options->hashing.note = "a hundred golden keys";
+        return "blocked-noted";
+    case 5:
+        options->kind = "cuckoo";
+        return "cuckoo-set";
+    default:
+        return NULL;
+    }
+}
+
+/* Sets the options and the name of the golden file of this index: one for each kind, and behind
+ * them others.  The capacities are so small that kinds that grow have to grow, and windows so
+ * large that they rotate twice and forget nothing.  Returns false behind the last. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)
 {
     const struct perhaps_kind *kind = perhaps_kind_at(index);
-    bool of_chains = !kind && perhaps_kind_at(index - 1);
-    bool together = !kind && !of_chains && perhaps_kind_at(index - 2);
-    bool of_64 = !kind && !of_chains && !together && perhaps_kind_at(index - 3);
-    bool layered = !kind && !of_chains && !together && !of_64 && perhaps_kind_at(index - 4);
-    bool noted = index >= 5 && !perhaps_kind_at(index - 4) && perhaps_kind_at(index - 5);
+    size_t nkinds = 0;
+    while (perhaps_kind_at(nkinds))
+        nkinds++;
     *options = (struct perhaps_options){ .capacity = 2 * GOLDEN_KEYS,
                                          .fpr = 0.001,
                                          .hashing = { .seed = 42 } };
-    *name = options->kind = kind        ? kind->name
-                            : layered   ? "ribbon"
-                            : of_chains ? "window"
-                                        : "blocked";
-    if (noted) {
-        *name = "blocked-noted";
-        options->hashing.note = "a hundred golden keys";
-    } else if (layered) {
-        *name = "ribbon-of-layers";
-        options->capacity = 60 * GOLDEN_KEYS;
-        options->needs = PERHAPS_CAN_BUILD;
-    } else if (kind && !strcmp(kind->name, "bitmap")) {
-        options->fpr = 0;
-        options->bitmap.low = GOLDEN_LOW;
-        options->bitmap.high = GOLDEN_LOW + 2 * GOLDEN_KEYS - 1;
-    } else if (kind && kind->abilities & PERHAPS_CAN_BUILD) {
-        options->capacity = GOLDEN_KEYS;
-        options->needs = PERHAPS_CAN_BUILD;
-    } else if (of_64) {
-        *name = "blocked-xxh3-64";
-        options->hashing.hash = PERHAPS_HASH_XXH3_64;
-    } else if (together) {
-        *name = "blocked-together";
-        options->preference = PERHAPS_PREFER_COMPACT;
-        options->blocked.together = true;
-    } else if (of_chains) {
-        *name = "window-of-chains";
-        options->capacity = GOLDEN_KEYS / 5;
-        options->window.time = 4 * GOLDEN_KEYS;
-    } else if (kind && kind->abilities & PERHAPS_CAN_FORGET) {
-        options->window.keys = GOLDEN_KEYS * 8 / 5;
-    } else if (kind && kind->abilities & PERHAPS_CAN_GROW) {
-        options->capacity = GOLDEN_KEYS / 5;
-    }
-    return kind || of_chains || together || of_64 || layered || noted;
+    if (kind)
+        golden_kind(kind, options);
+    *name = kind ? kind->name : golden_other(index - nkinds, options);
+    return *name != NULL;
 }
 
 #endif

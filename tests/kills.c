@@ -376,6 +376,7 @@ static struct perhaps_options draw_options(const struct perhaps_kind *kind, stru
         options.base = NULL;
     }
     options.shared = takes_threads(kind) && rng_below(rng, 2);
+    ask_for_copies(&options, rng_below(rng, 2));
     if (!takes_any_key(kind))
         options = (struct perhaps_options){
             .bitmap = { .low = 100000, .high = 100000 + UNIVERSE - 1 }, .shared = options.shared

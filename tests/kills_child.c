@@ -139,12 +139,13 @@ static int do_step(perhaps_filter *f, const struct step *step, uint64_t number)
     return PERHAPS_ERR_ARGUMENT;
 }
 
-/* A filter may be full, have too many copies, or lack what is removed; and some bases of chains
- * have no removals. */
+/* A filter may be full, have too many copies, or lack what is removed; and sets and some
+ * bases of chains have no removals. */
 static bool is_right(const struct step *step, int error)
 {
     if (step->what == REMOVE)
-        return !error || error == PERHAPS_ERR_NOT_FOUND || error == PERHAPS_ERR_UNSUPPORTED;
+        return !error || error == PERHAPS_ERR_NOT_FOUND || error == PERHAPS_ERR_UNSUPPORTED ||
+               error == PERHAPS_ERR_SET;
     return !error || (step->what <= ADD_UNLESS_PRESENT &&
                       (error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES));
 }

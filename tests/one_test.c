@@ -124,6 +124,10 @@ TEST_EACH(test_ways_agree, any_kind)
                   way);
             check_ways(&options, true);
             check_ways(&options, false);
+            if (!is_built(kind) && ask_for_copies(&options, true)) {
+                check_ways(&options, true);
+                check_ways(&options, false);
+            }
         }
 }
 

@@ -363,6 +363,16 @@ struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t cap
                                      .hashing = { .seed = seed } };
 }
 
+bool ask_for_copies(struct perhaps_options *options, bool copies)
+{
+    const char *storing = options->base ? options->base : options->kind;
+    const unsigned able = kind_by_name(storing)->about.abilities & COPIES;
+    options->needs &= ~(unsigned)COPIES;
+    if (copies)
+        options->needs |= able;
+    return able && !kind_by_name(storing)->exact;
+}
+
 perhaps_filter *make_with(const struct perhaps_options *options)
 {
     perhaps_filter *f;

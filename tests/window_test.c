@@ -244,8 +244,6 @@ TEST(test_lax_rate)
     }
 }
 
-/* One key that comes over and over counts as one key, also if the generations can store
- * copies. */
 /* Adds four times as many keys as a window remembers, and asks for the last of them. */
 static void turn_over(const char *base, unsigned number, double fpr, bool unless_present)
 {
@@ -262,9 +260,8 @@ static void turn_over(const char *base, unsigned number, double fpr, bool unless
     expect_success(error);
     scene("%s, %u generations, fpr %g", base, number, fpr);
     for (uint64_t i = 0; i < 4 * KEYS; i++) {
-        expect_success(unless_present
-                           ? perhaps_add_unless_present(f, &i, sizeof i, &present[i])
-                           : perhaps_add(f, &i, sizeof i));
+        expect_success(unless_present ? perhaps_add_unless_present(f, &i, sizeof i, &present[i])
+                                      : perhaps_add(f, &i, sizeof i));
     }
     for (uint64_t i = 3 * KEYS; i < 4 * KEYS; i++)
         expect(present[i] || has_number(f, i));
@@ -287,6 +284,8 @@ TEST(test_turns_over)
                 }
 }
 
+/* One key that comes over and over counts as one key, also if the generations can store
+ * copies. */
 TEST(test_repeated_key)
 {
     const struct perhaps_kind *base;

@@ -113,7 +113,7 @@ Datum pg_perhaps_info(PG_FUNCTION_ARGS)
     unsigned abilities;
     load_value(PG_GETARG_DATUM(0), loaded);
     nbytes = perhaps_write_nbytes(loaded->filter);
-    abilities = perhaps_kind_of(loaded->filter)->abilities;
+    abilities = perhaps_abilities_of(loaded->filter);
     perhaps_stats_of(loaded->filter, &stats);
     owned_free(loaded);
     initStringInfo(&json);

@@ -11,6 +11,7 @@ static int code_of(int error)
     case PERHAPS_ERR_VALUES:
         return ERRCODE_INVALID_PARAMETER_VALUE;
     case PERHAPS_ERR_UNSUPPORTED:
+    case PERHAPS_ERR_SET:
     case PERHAPS_ERR_SECRET:
     case PERHAPS_ERR_VERSION:
         return ERRCODE_FEATURE_NOT_SUPPORTED;
@@ -37,9 +38,10 @@ static const char *hint_of(int error)
 {
     switch (error) {
     case PERHAPS_ERR_UNSUPPORTED:
+    case PERHAPS_ERR_SET:
         return "Keys can be added to what perhaps_build(key, fpr, capacity) and "
-               "perhaps_create(capacity, fpr) make, and also removed and counted in what "
-               "perhaps_create(capacity, fpr, 'cuckoo') makes.";
+               "perhaps_create(capacity, fpr) make, and also removed in what "
+               "perhaps_create(capacity, fpr, 'removable') makes, and counted with 'count'.";
     case PERHAPS_ERR_FULL:
         return "Give a higher capacity, or make it by perhaps_create(capacity, fpr, 'chain'), "
                "which grows.";

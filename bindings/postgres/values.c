@@ -111,35 +111,6 @@ static Datum admit(const void *bytes, size_t nbytes)
  * room for at most 2^29 keys of so low a rate, which makes 3e-11. */
 #define RATE_OF_64_BITS 1e-6
 
-void options_of(const struct sizes *sizes, struct perhaps_options *options)
-{
-    if (!(sizes->fpr >= PERHAPS_FPR_MIN && sizes->fpr < 1))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("the fpr is %g: it must be at least %g and less than 1",
-                               sizes->fpr, PERHAPS_FPR_MIN)));
-    if (sizes->capacity < 0 || (uint64)sizes->capacity > PERHAPS_CAPACITY_MAX)
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("the capacity is %lld: it must be from 1 to 2^48",
-                               (long long)sizes->capacity)));
-    *options = (struct perhaps_options){
-        .capacity = (uint64)sizes->capacity,
-        .fpr = sizes->fpr,
-        .kind = sizes->kind,
-        .hashing = { .hash = sizes->fpr >= RATE_OF_64_BITS ? PERHAPS_HASH_XXH3_64
-                                                           : PERHAPS_HASH_XXH3,
-                     .seed = sizes->seed ? (uint64)sizes->seed : DEFAULT_SEED },
-    };
-}
-
-int64 seed_of(Datum seed)
-{
-    if (!DatumGetInt64(seed))
-        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-                        errmsg("the seed is 0: it must be another number"),
-                        errhint("Without a seed, or with NULL, filters have one fixed seed.")));
-    return DatumGetInt64(seed);
-}
-
 /* Refuses a kind that nobody knows, or of which no empty filter can be made. */
 static void check_kind(const char *name)
 {
@@ -158,6 +129,58 @@ static void check_kind(const char *name)
                     errhint("These kinds take keys as they come: %s.", names.data)));
 }
 
+/* Reads the name of a kind, and what the filter is to be able to do: words with blanks or
+ * commas between them.  Returns the name, or NULL if the library chooses. */
+static const char *read_kind(const char *text, unsigned *needs)
+{
+    static const char between[] = ", ";
+    const char *name = NULL;
+    char *words = pstrdup(text), *rest = NULL;
+    for (char *word = strtok_r(words, between, &rest); word;
+         word = strtok_r(NULL, between, &rest)) {
+        if (!strcmp(word, "removable"))
+            *needs |= PERHAPS_CAN_REMOVE;
+        else if (!strcmp(word, "count"))
+            *needs |= PERHAPS_CAN_COUNT;
+        else if (!name)
+            check_kind(name = word);
+        else
+            ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                            errmsg("\"%s\" names two kinds", text)));
+    }
+    return name;
+}
+
+void options_of(const struct sizes *sizes, struct perhaps_options *options)
+{
+    if (!(sizes->fpr >= PERHAPS_FPR_MIN && sizes->fpr < 1))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("the fpr is %g: it must be at least %g and less than 1",
+                               sizes->fpr, PERHAPS_FPR_MIN)));
+    if (sizes->capacity < 0 || (uint64)sizes->capacity > PERHAPS_CAPACITY_MAX)
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("the capacity is %lld: it must be from 1 to 2^48",
+                               (long long)sizes->capacity)));
+    *options = (struct perhaps_options){
+        .capacity = (uint64)sizes->capacity,
+        .fpr = sizes->fpr,
+        .hashing = { .hash = sizes->fpr >= RATE_OF_64_BITS ? PERHAPS_HASH_XXH3_64
+                                                           : PERHAPS_HASH_XXH3,
+                     .seed = sizes->seed ? (uint64)sizes->seed : DEFAULT_SEED },
+    };
+    if (sizes->kind)
+        options->kind = read_kind(sizes->kind, &options->needs);
+}
+
+int64 seed_of(Datum seed)
+{
+    if (!DatumGetInt64(seed))
+        ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+                        errmsg("the seed is 0: it must be another number"),
+                        errhint("Without a seed, or with NULL, filters have one fixed seed.")));
+    return DatumGetInt64(seed);
+}
+
 /* No filter takes fewer bits a key than the logarithm of its rate. */
 static void check_need(const struct perhaps_options *options)
 {
@@ -170,8 +193,6 @@ void make_filter(const struct sizes *sizes, struct loaded *loaded)
 {
     struct perhaps_options options;
     int error;
-    if (sizes->kind)
-        check_kind(sizes->kind);
     options_of(sizes, &options);
     if (!options.capacity)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -65,9 +65,12 @@ static char *json_of(sqlite3_context *context, const perhaps_filter *filter)
     append_numbers(json, &stats);
     sqlite3_str_appendf(
         json,
-        ",\"load\":%!.15g,\"fpr_asked\":%!.15g,\"fpr_predicted\":%!.15g,\"file_bytes\":%llu",
+        ",\"load\":%!.15g,\"fpr_asked\":%!.15g,\"fpr_predicted\":%!.15g,\"file_bytes\":%llu,"
+        "\"removes\":%s,\"counts\":%s",
         stats.load, stats.plan.fpr, stats.plan.fpr_predicted,
-        (unsigned long long)perhaps_write_nbytes(filter));
+        (unsigned long long)perhaps_write_nbytes(filter),
+        perhaps_abilities_of(filter) & PERHAPS_CAN_REMOVE ? "true" : "false",
+        perhaps_abilities_of(filter) & PERHAPS_CAN_COUNT ? "true" : "false");
     append_parts(json, filter);
     sqlite3_str_appendall(json, "}");
     return sqlite3_str_finish(json);

@@ -50,6 +50,8 @@ static bool read_word(const char *word, struct choices *choices)
         o->needs |= PERHAPS_CAN_BUILD;
     else if (!strcmp(word, "removable"))
         o->needs |= PERHAPS_CAN_REMOVE;
+    else if (!strcmp(word, "count"))
+        o->needs |= PERHAPS_CAN_COUNT;
     else if (!strcmp(word, "grow"))
         o->needs |= PERHAPS_CAN_GROW;
     else
@@ -62,7 +64,7 @@ static bool read_word(const char *word, struct choices *choices)
  * later, too.  Returns false if the needs contradict each other. */
 static bool complete_needs(struct perhaps_options *o)
 {
-    const unsigned changes = PERHAPS_CAN_REMOVE | PERHAPS_CAN_GROW;
+    const unsigned changes = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_GROW;
     if (o->needs & PERHAPS_CAN_BUILD && o->needs & changes)
         return false;
     if (!o->kind && !(o->needs & (PERHAPS_CAN_BUILD | PERHAPS_CAN_GROW)))
@@ -85,7 +87,7 @@ bool read_choices(sqlite3_context *context, const char *function, const char *te
         if (nbytes && !read_word(word, choices)) {
             fail(context, function,
                  "no option '%s': capacity=NUMBER, seed=NUMBER, kind=NAME, static, removable, "
-                 "grow, secret",
+                 "count, grow, secret",
                  word);
             return false;
         }
@@ -94,6 +96,6 @@ bool read_choices(sqlite3_context *context, const char *function, const char *te
     }
     bool sound = complete_needs(&choices->options);
     if (!sound)
-        fail(context, function, "'static' goes with neither 'removable' nor 'grow'");
+        fail(context, function, "'static' goes with neither 'removable', 'count' nor 'grow'");
     return sound;
 }

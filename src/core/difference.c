@@ -83,6 +83,14 @@ static bool same_numbers(const struct geometry *a, const struct geometry *b)
     return a->body_nbytes == b->body_nbytes && !memcmp(a->field, b->field, sizeof a->field);
 }
 
+/* What a set holds may be another key's, of which no copy may be removed elsewhere. */
+static void compare_copies(struct telling *t, const perhaps_filter *a, const perhaps_filter *b)
+{
+    if (!t->differs)
+        compare_names(t, "copies", a->is_set ? "none" : "stored",
+                      b->is_set ? "none" : "stored");
+}
+
 /* Parts of a composite that come later follow from capacity and fpr; of other filters the
  * numbers of the geometry are all that counts. */
 static void compare_shapes(struct telling *t, const perhaps_filter *a, const perhaps_filter *b)
@@ -92,6 +100,7 @@ static void compare_shapes(struct telling *t, const perhaps_filter *a, const per
     compare_names(t, "kind", a->kind->about.name, b->kind->about.name);
     if (g.base && other.base)
         compare_names(t, "base", g.base->about.name, other.base->about.name);
+    compare_copies(t, a, b);
     if (same && !a->kind->composite)
         return;
     const bool told = t->differs;

@@ -52,7 +52,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     if (!error) {
         take_body(f, both);
         f->counters->keys = both->counters->keys;
-        f->keys_estimated |= both->keys_estimated;
+        f->keys_estimated = f->keys_estimated || both->keys_estimated;
         filter_reset_room(f);
     }
     perhaps_free(both);
@@ -112,8 +112,10 @@ bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
 static void digest_filter(XXH3_state_t *state, const perhaps_filter *f)
 {
     const struct geometry g = filter_geometry(f);
-    const uint64_t shape[] = { f->kind->id,     f->hasher.id,   f->hasher.seed,
-                               f->hasher.check, f->parts.count, g.body_nbytes };
+    const uint64_t id = f->kind->id | (uint64_t)f->is_set << 32;
+    const uint64_t shape[] = {
+        id, f->hasher.id, f->hasher.seed, f->hasher.check, f->parts.count, g.body_nbytes
+    };
     enum { SHAPE = sizeof shape / sizeof *shape };
     uint8_t bytes[sizeof shape + sizeof g.field];
     for (size_t i = 0; i < SHAPE; i++)

@@ -216,6 +216,7 @@ static bool may_reserve(const perhaps_filter *f)
     return !f->shared || counter_get(&f->counters->keys) < shared_room_until(f);
 }
 
+/* A set has no copies to refuse: crafted keys crowd it then. */
 int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
@@ -234,7 +235,7 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
         }
         *done += added;
     }
-    return error;
+    return error == PERHAPS_ERR_COPIES && f->is_set ? PERHAPS_ERR_FULL : error;
 }
 
 int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
@@ -290,7 +291,7 @@ bool filter_keeps_rate(const perhaps_filter *f)
 int filter_unite(perhaps_filter *f, const perhaps_filter *other)
 {
     int error = f->kind->merge(f, other);
-    f->keys_estimated |= f->kind->rate_with != NULL;
+    f->keys_estimated = f->keys_estimated || f->kind->rate_with;
     if (!error && !f->kind->composite && !filter_keeps_rate(f))
         error = PERHAPS_ERR_FULL;
     return error;

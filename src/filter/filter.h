@@ -199,14 +199,14 @@ struct perhaps_filter {
     enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
     enum perhaps_preference preference : 8; /* for memory that the filter takes later */
     bool is_part;                           /* of a composite */
-    bool shared;            /* several threads may write; if mapped, processes, too */
-    bool read_only;         /* mapped, and not shared */
-    bool removes;           /* the kind can remove, and so can the base of a composite */
-    bool counts;            /* the same for counting */
-    bool is_set;            /* the kind can, but this filter does not: it stores no copies */
-    bool keys_estimated;    /* the number of keys may be wrong: see add.c */
-    uint8_t limit_lock;     /* of a shared filter: taken near the key limit, and to grow */
-    struct holding holding; /* of a shared filter: see counters.h */
+    bool shared;             /* several threads may write; if mapped, processes, too */
+    bool read_only;          /* mapped, and not shared */
+    bool removes;            /* the kind can remove, and so can the base of a composite */
+    bool counts : 1;         /* the same for counting */
+    bool is_set : 1;         /* the kind can, but this filter does not: it stores no copies */
+    bool keys_estimated : 1; /* the number of keys may be wrong: see add.c */
+    uint8_t limit_lock;      /* of a shared filter: taken near the key limit, and to grow */
+    struct holding holding;  /* of a shared filter: see counters.h */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
      * bytes of locks or queues.  NULL for other filters. */

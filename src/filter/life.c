@@ -96,13 +96,14 @@ void filter_become_set(perhaps_filter *f)
         return;
     f->is_set = true;
     f->removes = f->counts = false;
+    filter_bind(f); /* the loop for one key stores a copy */
     for (size_t i = 0; i < f->parts.count; i++)
         filter_become_set(f->parts.part[i]);
 }
 
 void filter_become_estimated(perhaps_filter *f)
 {
-    f->keys_estimated |= f->kind->rate_with != NULL;
+    f->keys_estimated = f->keys_estimated || f->kind->rate_with;
     filter_reset_room(f);
     for (size_t i = 0; i < f->parts.count; i++)
         filter_become_estimated(f->parts.part[i]);
@@ -114,7 +115,7 @@ void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
     f->preference = model->preference;
     if (model->is_set)
         filter_become_set(f);
-    f->keys_estimated |= model->keys_estimated;
+    f->keys_estimated = f->keys_estimated || model->keys_estimated;
     filter_reset_room(f);
 }
 

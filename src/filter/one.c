@@ -264,6 +264,8 @@ void filter_bind(perhaps_filter *f)
     f->body.writers = f->writers;
     if (f->kind->bind)
         f->kind->bind(f);
+    if (f->is_set)
+        f->loops.add_one = NULL; /* it stores a copy */
     if (f->checked)
         f->loops.contains_one = NULL; /* calls for one key go through the guard, too */
     f->calls = (struct calls){ contains_any, add_any, prepare_any };

@@ -72,7 +72,7 @@ int filter_redo(perhaps_filter *f, enum deed deed, const struct keyhash *keys, s
     switch (deed) {
     case DEED_ADD:
     case DEED_ADD_ABSENT:
-        return f->kind->add ? add_all_again(f, keys, n, deed == DEED_ADD_ABSENT)
+        return f->kind->add ? add_all_again(f, keys, n, f->is_set || deed == DEED_ADD_ABSENT)
                             : PERHAPS_ERR_DAMAGED;
     case DEED_REMOVE:
         if (!f->removes)

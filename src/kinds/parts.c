@@ -30,13 +30,19 @@ static void parts_mark(perhaps_filter *part)
     filter_reset_room(part);
 }
 
+/* Returns whether no part may store copies of a key.  Nothing is removed from a window. */
+static bool is_of_sets(const perhaps_filter *f)
+{
+    return f->is_set || f->kind->forgets;
+}
+
 /* Takes a part that was made, unless making it failed.  Returns 0 or an error. */
 static int parts_take(perhaps_filter *f, perhaps_filter *part, int error)
 {
     if (error)
         return error;
     parts_mark(part);
-    if (f->is_set)
+    if (is_of_sets(f))
         filter_become_set(part);
     error = filter_adopt(f, part);
     if (error)
@@ -95,6 +101,8 @@ bool parts_attach(perhaps_filter *f, const struct filter_kind *base)
         if (f->parts.part[i]->kind != base)
             return false;
         parts_mark(f->parts.part[i]);
+        if (is_of_sets(f))
+            filter_become_set(f->parts.part[i]);
     }
     return f->parts.count > 0;
 }

@@ -57,6 +57,29 @@ def test_removal():
     assert isinstance(error, perhaps.FullError) and error.done == 8
 
 
+@pytest.mark.parametrize('options', [
+    {'grow': True}, {'kind': 'cuckoo'}, {'kind': 'strided'}, {'kind': 'counting'}, {'kind': 'elastic'},
+    {'kind': 'chain', 'base': 'cuckoo'}, {'kind': 'chain', 'base': 'strided'}, {'kind': 'cuckoo', 'shared': True},
+])
+def test_sets(options):
+    """Without removable= and count= a key that comes again changes nothing."""
+    f = perhaps.Filter(1000, .01, **options)
+    for _ in range(1000):
+        f.add('x')
+    assert len(f) == 1
+    f.update(['x'] * 1000)
+    assert not f.add_new('x') and len(f) == 1
+    assert not f.stats().removes and not f.stats().counts
+    for call in (f.remove, f.count):
+        assert isinstance(raised(perhaps.SetError, call, 'x'), perhaps.UnsupportedError)
+    g = perhaps.Filter.from_bytes(bytes(f))
+    for same in g, f.copy(), perhaps.Filter(like=f):
+        same.update(['x'] * 1000)
+        assert len(same) == 1
+    kept = perhaps.Filter(1000, 1e-4, removable=True)
+    assert kept.stats().removes
+
+
 def test_counting():
     f = perhaps.Filter(1000, 1e-9, count=True, seed=42)
     f.update(['many'] * 12 + ['one'])

@@ -19,12 +19,12 @@ CREATE INDEX users_shard ON users (perhaps_shard(email, 65536));
 
 -- Cuckoo filters take removals.  They have room for half as many addresses more.
 INSERT INTO taken
-    SELECT shard, perhaps_build(email, 0.001, room, 'cuckoo')
+    SELECT shard, perhaps_build(email, 0.001, room, 'cuckoo removable')
     FROM users, perhaps_shard(email, 65536) shard,
          (SELECT (1.5 * count(*) / 65536 + 50)::bigint FROM users) AS r (room)
     GROUP BY shard, room;
 -- Shards without an address.
-INSERT INTO taken SELECT s, perhaps_create(50, 0.001, 'cuckoo') FROM generate_series(0, 65535) s
+INSERT INTO taken SELECT s, perhaps_create(50, 0.001, 'cuckoo removable') FROM generate_series(0, 65535) s
     ON CONFLICT DO NOTHING;
 
 -- The lock comes first, so that nobody else adds to the shard meanwhile.
@@ -32,7 +32,7 @@ CREATE FUNCTION taken_anew(which int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM taken WHERE shard = which FOR UPDATE;
     UPDATE taken SET filter = (
-            SELECT perhaps_add(perhaps_create(2 * count(*), 0.001, 'cuckoo'), array_agg(email))
+            SELECT perhaps_add(perhaps_create(2 * count(*), 0.001, 'cuckoo removable'), array_agg(email))
             FROM users WHERE perhaps_shard(email, 65536) = which)
         WHERE shard = which;
 END $$;

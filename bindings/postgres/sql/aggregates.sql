@@ -41,7 +41,7 @@ SELECT perhaps_build(i::smallint, 1e-9) @> 7 AS int2, perhaps_build(i::bigint, 1
     FROM generate_series(1, 10) i;
 
 -- Kinds; and seeds: filters of one seed can be united, others not.
-SELECT perhaps_remove(perhaps_build(i, 1e-6, 100, 'cuckoo'), ARRAY[5, 6]) @> 5 AS removed,
+SELECT perhaps_remove(perhaps_build(i, 1e-6, 100, 'cuckoo removable'), ARRAY[5, 6]) @> 5 AS removed,
        perhaps_info(perhaps_build(i, 0.01, 20, 'chain'))->'keys' AS more_than_20
     FROM generate_series(1, 100) i;
 SELECT (perhaps_build(i, 0.01, 100, NULL, 7) | perhaps_create(100, 0.01, seed => 7)) @> 5 AS same

@@ -1,8 +1,8 @@
 -- Keys that are added and removed, and unions.
 CREATE TABLE sets (name text PRIMARY KEY, filter perhaps);
 INSERT INTO sets VALUES ('blocked', perhaps_create(1000, 1e-6)),
-                        ('cuckoo', perhaps_create(1000, 1e-6, 'cuckoo')),
-                        ('counting', perhaps_create(1000, 1e-6, 'counting'));
+                        ('cuckoo', perhaps_create(1000, 1e-6, 'cuckoo removable')),
+                        ('counting', perhaps_create(1000, 1e-6, 'counting count'));
 UPDATE sets SET filter = perhaps_add(filter, 'one');
 UPDATE sets SET filter = perhaps_add(filter, ARRAY['two', NULL, 'three']);
 UPDATE sets SET filter = perhaps_add(filter, (SELECT array_agg(i) FROM generate_series(1, 700) i));
@@ -26,6 +26,16 @@ UPDATE sets SET filter = perhaps_remove(perhaps_remove(filter, 'one'), ARRAY['tw
 SELECT filter @> 'one' AS one, filter @> 'two' AS two, filter @> 'three' AS three,
        perhaps_info(filter)->'unmatched_removals' AS unmatched FROM sets WHERE name = 'cuckoo';
 SELECT perhaps_remove(filter, 'one') FROM sets WHERE name = 'blocked';
+-- Without "removable" and "count" a filter is a set, whatever its kind.
+SELECT perhaps_info(perhaps_add(f, array_fill('one'::text, ARRAY[1000])))->'keys' AS keys,
+       perhaps_info(f)->'removes' AS removes, perhaps_info(f)->'counts' AS counts
+    FROM unnest(ARRAY['cuckoo', 'counting', 'elastic', 'strided']) kind, perhaps_create(1000, 1e-6, kind) f;
+SELECT perhaps_remove(perhaps_create(1000, 1e-6, 'cuckoo'), 'one');
+SELECT perhaps_count(perhaps_create(1000, 1e-6, 'cuckoo'), 'one');
+SELECT perhaps_info(perhaps_create(1000, 1e-6, 'removable'))->'removes' AS removes;
+SELECT perhaps_create(1000, 1e-6, 'cuckoo, removable, bloom');
+SELECT perhaps_create(1000, 1e-6, 'bloom removable');
+SELECT perhaps_create(1000, 1e-6, 'cuckoo') | perhaps_create(1000, 1e-6, 'cuckoo removable');
 SELECT perhaps_count(perhaps_add(filter, ARRAY[1, 1]), 1) FROM sets WHERE name = 'counting';
 
 -- What cannot be done.

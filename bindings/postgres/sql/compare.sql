@@ -40,7 +40,7 @@ SELECT perhaps_hash_extended(filter, 1) <> perhaps_hash_extended(filter, 2) AS s
 SELECT f = perhaps_add(f, 7) AS added, f = perhaps_remove(perhaps_add(f, 7), 7) AS gone,
        f = perhaps_remove(f, 'never') AS counted, f IS DISTINCT FROM f AS distinct, f IN (f) AS among,
        f = NULL IS NULL AS "null"
-    FROM perhaps_create(1000, 1e-6, 'cuckoo') f;
+    FROM perhaps_create(1000, 1e-6, 'cuckoo removable') f;
 
 -- Joins of all sorts.
 SET enable_nestloop = off;

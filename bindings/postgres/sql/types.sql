@@ -40,7 +40,7 @@ SELECT set_byte(filter::bytea, 8, 9)::perhaps FROM filters WHERE name = 'small';
 -- Empty filters.
 SELECT perhaps_info(perhaps_create(1000, 0.001));
 SELECT kind, i->'kind' AS kind, i->'base' AS base, i->'removes' AS removes, i->'counts' AS counts
-    FROM unnest(ARRAY['blocked', 'bloom', 'cuckoo', 'counting', 'chain', 'elastic']) kind,
+    FROM unnest(ARRAY['blocked', 'bloom', 'cuckoo', 'cuckoo removable', 'counting count', 'chain', 'elastic']) kind,
          perhaps_info(perhaps_create(1000, 0.001, kind)) i;
 SELECT perhaps_info(perhaps_create(1000, 1e-9))->'hash' AS hash;
 SELECT perhaps_create(NULL, 0.01) IS NULL AND perhaps_create(10, NULL) IS NULL AS "null";

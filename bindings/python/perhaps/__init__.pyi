@@ -76,6 +76,8 @@ class Stats(tuple[Any, ...]):
     mapped: bool
     failed_adds: int
     unmatched_removals: int
+    removes: bool
+    counts: bool
 
 @final
 class ClusterStats(tuple[Any, ...]):

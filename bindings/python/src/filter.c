@@ -163,7 +163,9 @@ static PyObject *filter_stats(PyObject *object, PyObject *unused)
 {
     struct perhaps_stats stats;
     (void)unused;
-    return look(object, &stats) ? stats_of(&stats) : NULL;
+    return look(object, &stats)
+               ? stats_of(&stats, perhaps_abilities_of(((struct filter *)object)->filter))
+               : NULL;
 }
 
 static PyObject *filter_get_fpr(PyObject *object, void *unused)

@@ -63,7 +63,7 @@ PyObject *module_open(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* perhaps.Stats and perhaps.Plan (stats.c). */
 bool stats_make(PyObject *module);
-PyObject *stats_of(const struct perhaps_stats *stats);
+PyObject *stats_of(const struct perhaps_stats *stats, unsigned abilities);
 PyObject *plan_of(const struct perhaps_plan *plan);
 PyObject *module_plan(PyObject *module, PyObject *args, PyObject *kwargs);
 

@@ -33,6 +33,9 @@ static PyStructSequence_Field stats_fields[] = {
     { "mapped", "whether it is mapped from a file" },
     { "failed_adds", "adds that raised FullError" },
     { "unmatched_removals", "removals that raised NotFoundError" },
+    { "removes",
+      "whether keys can be removed; if not, a key that comes again changes nothing" },
+    { "counts", "whether it tells how often a key was added" },
     { NULL, NULL },
 };
 
@@ -84,7 +87,7 @@ PyObject *plan_of(const struct perhaps_plan *plan)
     return fill(plan_type, values, sizeof values / sizeof *values);
 }
 
-PyObject *stats_of(const struct perhaps_stats *stats)
+PyObject *stats_of(const struct perhaps_stats *stats, unsigned abilities)
 {
     PyObject *const values[] = {
         PyUnicode_FromString(stats->plan.kind),
@@ -102,6 +105,8 @@ PyObject *stats_of(const struct perhaps_stats *stats)
         PyBool_FromLong(stats->mapped),
         PyLong_FromUnsignedLongLong(stats->failed_adds),
         PyLong_FromUnsignedLongLong(stats->unmatched_removals),
+        PyBool_FromLong(abilities & PERHAPS_CAN_REMOVE),
+        PyBool_FromLong(abilities & PERHAPS_CAN_COUNT),
     };
     return fill(stats_type, values, sizeof values / sizeof *values);
 }
