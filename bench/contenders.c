@@ -29,7 +29,8 @@ static const struct perhaps_kind *kind_named(const char *name)
     return kind;
 }
 
-/* What a kind is measured with, and what is recorded of it: copies of keys, if it can store them. */
+/* What a kind is measured with, and what is recorded of it: copies of keys, if it can store
+ * them. */
 static unsigned needs_of(const struct contender *self)
 {
     const unsigned copies = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT;

@@ -34,8 +34,8 @@ static inline unsigned golden_count(const struct perhaps_options *options)
 }
 
 /* Adds a hundred keys one by one, three units of time apart, to a set each of them twice; and
- * then removes a key that is not there: filters with removals count that, so this counter in the
- * file is not 0.  Returns 0 or the error of an add. */
+ * then removes a key that is not there: filters with removals count that, so this counter in
+ * the file is not 0.  Returns 0 or the error of an add. */
 static inline int golden_fill(const struct perhaps_options *options, perhaps_filter *f)
 {
     const bool set = (perhaps_kind_of(f)->abilities & ~perhaps_abilities_of(f)) != 0;

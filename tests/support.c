@@ -351,16 +351,16 @@ struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t cap
                                    double fpr, uint64_t seed)
 {
     bool of_lines = kind == &together; /* compact, so that a key has two lines at least */
-    return (struct perhaps_options){ .capacity = capacity,
-                                     .fpr = fpr,
-                                     .kind = kind->name,
-                                     .needs = is_built(kind) ? PERHAPS_CAN_BUILD
-                                                             : kind->abilities & COPIES,
-                                     .blocked.together = of_lines,
-                                     .preference = of_lines ? PERHAPS_PREFER_COMPACT
-                                                            : PERHAPS_PREFER_BALANCED,
-                                     .window = { .keys = forgets(kind) ? capacity : 0 },
-                                     .hashing = { .seed = seed } };
+    return (struct perhaps_options){
+        .capacity = capacity,
+        .fpr = fpr,
+        .kind = kind->name,
+        .needs = is_built(kind) ? PERHAPS_CAN_BUILD : kind->abilities & COPIES,
+        .blocked.together = of_lines,
+        .preference = of_lines ? PERHAPS_PREFER_COMPACT : PERHAPS_PREFER_BALANCED,
+        .window = { .keys = forgets(kind) ? capacity : 0 },
+        .hashing = { .seed = seed }
+    };
 }
 
 bool ask_for_copies(struct perhaps_options *options, bool copies)

@@ -219,8 +219,8 @@ struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t cap
                                    double fpr, uint64_t seed);
 perhaps_filter *make_with(const struct perhaps_options *options); /* fails the test on errors */
 
-/* Changes the needs of options that name a kind, or a base, to a filter that stores copies of its
- * keys, or to a set.  Returns whether the two differ. */
+/* Changes the needs of options that name a kind, or a base, to a filter that stores copies of
+ * its keys, or to a set.  Returns whether the two differ. */
 bool ask_for_copies(struct perhaps_options *options, bool copies);
 
 /* Makes an empty filter of options_for(); fails the test on errors. */

@@ -584,8 +584,8 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
 
-/* Makes a filter that is complete a set: to add a key that is there changes nothing, and none can
- * be removed.  For those who asked neither for removal nor for counts.  Changes nothing in
+/* Makes a filter that is complete a set: to add a key that is there changes nothing, and none
+ * can be removed.  For those who asked neither for removal nor for counts.  Changes nothing in
  * kinds that store no copies anyway. */
 void filter_become_set(perhaps_filter *f);
 
