@@ -82,7 +82,7 @@ static void require(bool right, const char *what, int64_t number)
 static perhaps_filter *open_as(const struct work *work, enum perhaps_mode mode)
 {
     const struct perhaps_open_options options = {
-        .mode = mode, .shared = mode != PERHAPS_MODE_READ && work->options.shared
+        .mode = mode, .shared = mode == PERHAPS_MODE_JOURNAL && work->options.shared
     };
     perhaps_filter *f;
     int error = perhaps_open(work->path.text, &options, &f);

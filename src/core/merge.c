@@ -76,7 +76,7 @@ int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
     if (error)
         return error;
     f->kind->intersect(f, other);
-    filter_become_estimated(f);
+    filter_become_estimated(f, true);
     return 0;
 }
 

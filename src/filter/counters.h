@@ -69,28 +69,38 @@ static inline uint64_t shared_room_until(const perhaps_filter *f)
     return until > SHARED_MARGIN ? until - SHARED_MARGIN : 0;
 }
 
+/* Returns what tells of held room; NULL for a filter of one writer, or of several processes. */
+static inline struct holding *holding_of(const perhaps_filter *f)
+{
+    uint8_t *writers = f->writers;
+    return writers ? (struct holding *)(void *)(writers - HOLDING_NBYTES) : NULL;
+}
+
 /* From holding_begin() to holding_end() a thread may hold room that it will give back: keys that
  * it counts and that prove to be there already. */
 static inline void holding_begin(perhaps_filter *f)
 {
-    if (f->shared)
-        __atomic_fetch_add(&f->holding.begun, 1, __ATOMIC_SEQ_CST);
+    struct holding *holding = holding_of(f);
+    if (holding)
+        __atomic_fetch_add(&holding->begun, 1, __ATOMIC_SEQ_CST);
 }
 
 static inline void holding_end(perhaps_filter *f)
 {
-    if (f->shared)
-        __atomic_fetch_add(&f->holding.ended, 1, __ATOMIC_SEQ_CST);
+    struct holding *holding = holding_of(f);
+    if (holding)
+        __atomic_fetch_add(&holding->ended, 1, __ATOMIC_SEQ_CST);
 }
 
 /* To be called before a try, and after it failed for want of room: holding_is_over() returns
  * whether no other thread held room at any moment of the try. */
 static inline struct holding holding_look(const perhaps_filter *f)
 {
+    const struct holding *holding = holding_of(f);
     struct holding now = { 0 };
-    if (f->shared) {
-        now.ended = __atomic_load_n(&f->holding.ended, __ATOMIC_SEQ_CST);
-        now.begun = __atomic_load_n(&f->holding.begun, __ATOMIC_SEQ_CST);
+    if (holding) {
+        now.ended = __atomic_load_n(&holding->ended, __ATOMIC_SEQ_CST);
+        now.begun = __atomic_load_n(&holding->begun, __ATOMIC_SEQ_CST);
     }
     return now;
 }

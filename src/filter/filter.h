@@ -171,7 +171,9 @@ struct calls {
                     struct perhaps_prepared *prepared);
 };
 
-/* How many times threads have begun and ended to hold room (counters.h). */
+/* How many times threads have begun and ended to hold room (counters.h).  Lies in a cache line of
+ * its own before f->writers. */
+enum { HOLDING_NBYTES = LINE_NBYTES };
 struct holding {
     uint32_t begun;
     uint32_t ended;
@@ -206,7 +208,6 @@ struct perhaps_filter {
     bool is_set : 1;         /* the kind can, but this filter does not: it stores no copies */
     bool keys_estimated : 1; /* the number of keys may be wrong: see add.c */
     uint8_t limit_lock;      /* of a shared filter: taken near the key limit, and to grow */
-    struct holding holding;  /* of a shared filter: see counters.h */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
      * bytes of locks or queues.  NULL for other filters. */
@@ -593,9 +594,9 @@ void filter_become_set(perhaps_filter *f);
  * counters and preference, and whether it is a set and its count an estimate. */
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model);
 
-/* Notes that the number of keys of a filter, and of its parts, is an estimate: where it comes to
+/* Notes whether the number of keys of a filter, and of its parts, is an estimate: where it comes to
  * the key limit, the bits decide (add.c).  Changes nothing in kinds that always count exactly. */
-void filter_become_estimated(perhaps_filter *f);
+void filter_become_estimated(perhaps_filter *f, bool estimated);
 
 /* Returns whether that was noted of the filter or of any of its parts, and keys came since. */
 bool filter_is_estimated(const perhaps_filter *f);

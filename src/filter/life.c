@@ -6,10 +6,19 @@
 
 /* ---- Making ---------------------------------------------------------------------------- */
 
-/* Returns the size of f->writers; 0 if there are none. */
+/* Returns how many bytes the writers of a filter have, with f->holding before f->writers; 0 if
+ * there are none. */
 static size_t filter_writers_nbytes(const perhaps_filter *f)
 {
-    return f->shared && f->kind->writers_nbytes ? f->kind->writers_nbytes(&f->geometry) : 0;
+    size_t nbytes =
+        f->shared && f->kind->writers_nbytes ? f->kind->writers_nbytes(&f->geometry) : 0;
+    return nbytes ? HOLDING_NBYTES + nbytes : 0;
+}
+
+/* Sets f->writers to what lies behind f->holding in the bytes of the writers. */
+static void place_writers(perhaps_filter *f, uint8_t *bytes)
+{
+    f->writers = f->body.writers = bytes ? bytes + HOLDING_NBYTES : NULL;
 }
 
 /* Makes room for so many parts.  Returns false if there is not enough memory. */
@@ -36,7 +45,10 @@ static bool allocate_body(perhaps_filter *f)
         return false;
     f->body_nbytes = nbytes;
     size_t writers_nbytes = filter_writers_nbytes(f);
-    return !writers_nbytes || (f->writers = allocate(&f->allocator, writers_nbytes));
+    if (!writers_nbytes)
+        return true;
+    place_writers(f, allocate(&f->allocator, writers_nbytes));
+    return f->writers;
 }
 
 /* Copies the note of the hasher, for as long as the filter is there, unless it is empty.
@@ -101,12 +113,12 @@ void filter_become_set(perhaps_filter *f)
         filter_become_set(f->parts.part[i]);
 }
 
-void filter_become_estimated(perhaps_filter *f)
+void filter_become_estimated(perhaps_filter *f, bool estimated)
 {
-    f->keys_estimated = f->keys_estimated || f->kind->rate_with;
+    f->keys_estimated = estimated && f->kind->rate_with;
     filter_reset_room(f);
     for (size_t i = 0; i < f->parts.count; i++)
-        filter_become_estimated(f->parts.part[i]);
+        filter_become_estimated(f->parts.part[i], estimated);
 }
 
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
@@ -254,7 +266,7 @@ void perhaps_free(perhaps_filter *f)
     if (f->body_nbytes)
         release(&f->allocator, f->body.bytes, f->body_nbytes);
     if (f->writers)
-        release(&f->allocator, f->writers, filter_writers_nbytes(f));
+        release(&f->allocator, holding_of(f), filter_writers_nbytes(f));
     if (note_nbytes(f))
         release(&f->allocator, (char *)f->hasher.note, note_nbytes(f));
     sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
@@ -407,7 +419,7 @@ static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mo
     if (f->body_nbytes)
         f->body.bytes = relocate(a, mover, f->body.bytes, f->body_nbytes);
     if (f->writers)
-        f->writers = f->body.writers = relocate(a, mover, f->writers, filter_writers_nbytes(f));
+        place_writers(f, relocate(a, mover, holding_of(f), filter_writers_nbytes(f)));
     if (f->checked)
         f->checked = relocate(a, mover, f->checked, f->checked->guard->checked_nbytes(f));
     if (note_nbytes(f))
