@@ -668,7 +668,8 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key);
 struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes);
 
 /* Returns whether several writers may each count a key that they add at the same moment: where
- * no lock is held for all of its bits, or by several processes. */
+ * no lock is held for all of its bits, or by several processes.  A recorder adds one key after the
+ * other. */
 bool filter_counts_twice(const perhaps_filter *f);
 
 /* Forgets what earlier adds found out about the room in the filter.  To be called when its keys
