@@ -47,7 +47,7 @@ static uint64_t keys_of(const perhaps_filter *f)
     double most = 0;
     if (!filter_is_estimated(f))
         return keys;
-    if (f->keys_estimated) {
+    if (f->kind->rate_with) {
         const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
         most = 1.01 * there.value + SIZING_DEVIATIONS * there.error + 1;
     }

@@ -71,8 +71,9 @@ static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 
 bool filter_counts_twice(const perhaps_filter *f)
 {
-    return f->shared && f->kind->rate_with && !f->recording &&
-           !(f->writers && f->loops.one_line);
+    const bool can =
+        f->kind->composite || (f->kind->rate_with && !(f->writers && f->loops.one_line));
+    return can && f->shared && !f->recording;
 }
 
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key)

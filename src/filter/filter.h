@@ -206,7 +206,7 @@ struct perhaps_filter {
     bool removes;            /* the kind can remove, and so can the base of a composite */
     bool counts : 1;         /* the same for counting */
     bool is_set : 1;         /* the kind can, but this filter does not: it stores no copies */
-    bool keys_estimated : 1; /* the number of keys may be wrong: see add.c */
+    bool keys_estimated : 1; /* the number of keys may be wrong (add.c); or of parts to come */
     uint8_t limit_lock;      /* of a shared filter: taken near the key limit, and to grow */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()

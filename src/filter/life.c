@@ -115,7 +115,7 @@ void filter_become_set(perhaps_filter *f)
 
 void filter_become_estimated(perhaps_filter *f, bool estimated)
 {
-    f->keys_estimated = estimated && f->kind->rate_with;
+    f->keys_estimated = estimated && (f->kind->rate_with || f->kind->composite);
     filter_reset_room(f);
     for (size_t i = 0; i < f->parts.count; i++)
         filter_become_estimated(f->parts.part[i], estimated);
@@ -133,7 +133,7 @@ void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
 
 bool filter_is_estimated(const perhaps_filter *f)
 {
-    bool any = f->keys_estimated && counter_get(&f->counters->keys);
+    bool any = f->keys_estimated && f->kind->rate_with && counter_get(&f->counters->keys);
     for (size_t i = 0; i < parts_count(f) && !any; i++)
         any = filter_is_estimated(f->parts.part[i]);
     return any;
