@@ -205,6 +205,7 @@ static void begin_builder(struct target *target, struct perhaps_options *options
     const bool in_memory = settings->tmp && strcmp(settings->tmp, NO_FOLDER) == 0;
     const struct perhaps_build_options how = { .memory_nbytes = settings->memory_nbytes,
                                                .folder = in_memory ? NULL : settings->tmp,
+                                               .leaves_room = request_stores_copies(settings),
                                                .in_memory = in_memory,
                                                .threads = (unsigned)input_nthreads(settings),
                                                .stopped = is_stopped,
