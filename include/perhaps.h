@@ -802,6 +802,7 @@ struct perhaps_stats {
     struct perhaps_plan plan; /* kind, geometry, capacity, fpr asked and predicted; no 'why' */
     const char *hash;         /* perhaps_hash_name() */
     uint64_t keys;            /* Bloom kinds: keys that set a bit; others: copies stored */
+    bool keys_estimated;      /* 'keys' are different keys by the bits: see below */
     double load;              /* share of bits or slots in use, 0 to 1 */
     uint64_t memory_nbytes;   /* of the body, with its directories and those of all parts */
     double bits_per_key;      /* of this memory, for each key that is in; 0 if none is */
@@ -829,7 +830,15 @@ struct perhaps_stats {
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
-/* Fills in *stats, in less than a millisecond; the first call on a chain or window takes two
+/* The number of keys is exact, but for these: blocked and Bloom filters that several threads
+ * filled (other than blocked ones with one line a key), that several processes wrote in place, or
+ * that came of perhaps_merge(), perhaps_intersect() or perhaps_shrink().  A key that several
+ * writers add at the same moment may be counted by each, and a key of both filters twice: so the
+ * number is then within 6.5 standard deviations of how many different keys the bits tell, and one
+ * percent more for bodies above 1 MiB, of which a sample is read.  Such a filter is full when its
+ * bits say so: no key is refused because others were counted twice.
+ *
+ * Fills in *stats, in less than a millisecond; the first call on a chain or window takes two
  * more, since it plans a part again.  Reads about 1 MiB of the body: 'load' and 'fpr_now' are
  * exact for a body of up to 64 KiB, true to half a percent for one of 1 MiB, and estimated from
  * an even sample of a larger one (measured: to 1 % at an fpr of 1 %, to 4 % at 1e-6). */

@@ -39,21 +39,25 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-/* Returns the number of keys: the count; but if that is an estimate, at most what the bits tell,
- * with what chance and a sample may add to it. */
+/* Returns the number of keys: the count; but if that is an estimate, and farther from what the
+ * bits tell than chance and a sample make it, the end of that range which is nearer. */
 static uint64_t keys_of(const perhaps_filter *f)
 {
     const uint64_t keys = counter_get(&f->counters->keys);
-    double most = 0;
+    uint64_t sum = 0;
     if (!filter_is_estimated(f))
         return keys;
     if (f->kind->rate_with) {
         const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
-        most = 1.01 * there.value + SIZING_DEVIATIONS * there.error + 1;
+        const double sampled = f->geometry.body_nbytes > SAMPLE_NBYTES ? 0.01 : 0;
+        const double chance = SIZING_DEVIATIONS * there.error;
+        const double least = (1 - sampled) * there.value - chance;
+        const double most = (1 + sampled) * there.value + chance;
+        return (uint64_t)fmax(fmin(fmax((double)keys, least), most), 0);
     }
     for (size_t i = 0; i < parts_count(f); i++)
-        most += (double)keys_of(f->parts.part[i]);
-    return (double)keys > most ? (uint64_t)most : keys;
+        sum += keys_of(f->parts.part[i]);
+    return keys < sum ? keys : sum;
 }
 
 const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)
@@ -69,6 +73,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
     *stats = (struct perhaps_stats){
         .hash = perhaps_hash_name(f->hasher.id),
         .keys = keys_of(f),
+        .keys_estimated = filter_is_estimated(f),
         .load = fill.load,
         .memory_nbytes = nbytes,
         .fpr_now = fill.fpr,

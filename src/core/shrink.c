@@ -178,6 +178,7 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
     if (error)
         return error;
     filter_be_like(*small, f);
+    filter_become_estimated(*small, true); /* fewer keys would have set a bit of its own */
     if (task->how->write) {
         error = task->how->write(task->how->context, *small);
     } else {
