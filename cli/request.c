@@ -69,10 +69,6 @@ static double predicted_miss(const perhaps_filter *filter, double keys)
  * chain plans its layers again for each fpr. */
 static double keys_that_came(const perhaps_filter *filter, uint64_t keys)
 {
-    struct perhaps_stats stats;
-    perhaps_stats_of(filter, &stats);
-    if (stats.keys_estimated) /* these are different keys */
-        return (double)keys;
     const double mild = 0.9;
     const unsigned steps = predicted_miss(filter, (double)keys) > mild ? 8 : 64;
     double came = 0, step = (double)keys / steps;

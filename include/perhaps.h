@@ -31,7 +31,8 @@
  *   it (perhaps_contains*(), perhaps_count*(), perhaps_stats_of(), perhaps_predict_fpr()).
  *   Readers never wait.  Once the add of a key has returned, every thread finds the key.  If
  *   two threads add one new key at the same moment, Bloom kinds may tell both that it was not
- *   there, and may count it twice; other kinds tell only one.
+ *   there; other kinds tell only one.  N different keys fit into a filter for N, however many
+ *   threads add them, how often, and in which order.
  * - A filter may grow while others ask and add.
  * - No thread may add or remove while one of the other functions (save, clone, merge,
  *   intersect, compare, shrink, clear, equal, verify, part, free) runs.
@@ -802,7 +803,7 @@ struct perhaps_stats {
     struct perhaps_plan plan; /* kind, geometry, capacity, fpr asked and predicted; no 'why' */
     const char *hash;         /* perhaps_hash_name() */
     uint64_t keys;            /* Bloom kinds: keys that set a bit; others: copies stored */
-    bool keys_estimated;      /* 'keys' are different keys by the bits: see below */
+    bool keys_estimated;      /* that is an estimate: see below */
     double load;              /* share of bits or slots in use, 0 to 1 */
     uint64_t memory_nbytes;   /* of the body, with its directories and those of all parts */
     double bits_per_key;      /* of this memory, for each key that is in; 0 if none is */
@@ -834,9 +835,10 @@ struct perhaps_stats {
  * filled (other than blocked ones with one line a key), that several processes wrote in place, or
  * that came of perhaps_merge(), perhaps_intersect() or perhaps_shrink().  A key that several
  * writers add at the same moment may be counted by each, and a key of both filters twice: so the
- * number is then within 6.5 standard deviations of how many different keys the bits tell, and one
- * percent more for bodies above 1 MiB, of which a sample is read.  Such a filter is full when its
- * bits say so: no key is refused because others were counted twice.
+ * number is an estimate, and above the truth by 6.5 standard deviations of what the bits tell at
+ * most, and one percent more for bodies above 1 MiB, of which a sample is read.  (In place each
+ * process may count 512 keys too few.)  Such a filter is full when its bits say so: no key is
+ * refused because others were counted twice.
  *
  * Fills in *stats, in less than a millisecond; the first call on a chain or window takes two
  * more, since it plans a part again.  Reads about 1 MiB of the body: 'load' and 'fpr_now' are

@@ -80,9 +80,8 @@ double sizing_keys_at_limit(uint64_t capacity, double fpr)
     return (double)capacity + missing_slack(capacity, fpr) / (1 - fpr);
 }
 
-/* Returns how many of 'keys' different keys are expected to be taken for present when they are
- * added: the integral of the fpr over the keys, by Simpson's rule. */
-static double missing_keys(double keys, double (*rate)(void *context, double keys),
+/* The integral of the fpr over the keys, by Simpson's rule. */
+double sizing_missing_keys(double keys, double (*rate)(void *context, double keys),
                            void *context)
 {
     enum { INTERVALS = 16 };
@@ -117,8 +116,8 @@ uint64_t sizing_key_limit(uint64_t capacity, double fpr,
     double planned = sizing_keys_at_limit(capacity, fpr);
     double keys = sizing_keys_within(fpr, planned, rate, context);
     if (keys < planned)
-        return (uint64_t)fmax(keys - missing_keys(keys, rate, context), 0);
-    double missing = missing_keys((double)capacity, rate, context);
+        return (uint64_t)fmax(keys - sizing_missing_keys(keys, rate, context), 0);
+    double missing = sizing_missing_keys((double)capacity, rate, context);
     double slack = missing_slack(capacity, fpr);
     return capacity - (uint64_t)fmax(missing - slack, 0);
 }

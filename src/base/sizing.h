@@ -56,6 +56,11 @@ struct occupancy sizing_occupancy(double cells, double marks);
  * expectation.  0 <= load < 1. */
 double sizing_keys_from_load(double cells, double marks, double load);
 
+/* Returns how many of 'keys' different keys are expected to be taken for present when they are
+ * added, and so are not counted.  rate() returns the fpr with a number of keys. */
+double sizing_missing_keys(double keys, double (*rate)(void *context, double keys),
+                           void *context);
+
 /* Returns the key limit: how many keys that set a bit may be added before adds are refused.  A
  * key that is taken for present sets no bit, and cannot be told from a repeat, so it is not
  * counted.  Of 'capacity' different keys, the expected number of such keys is the integral of

@@ -39,8 +39,8 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-/* Returns the number of keys: the count; but if that is an estimate, and farther from what the
- * bits tell than chance and a sample make it, the end of that range which is nearer. */
+/* Returns the number of keys: the count; but if that is an estimate, at most what the bits tell,
+ * with what chance and a sample may add to it. */
 static uint64_t keys_of(const perhaps_filter *f)
 {
     const uint64_t keys = counter_get(&f->counters->keys);
@@ -51,9 +51,7 @@ static uint64_t keys_of(const perhaps_filter *f)
         const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
         const double sampled = f->geometry.body_nbytes > SAMPLE_NBYTES ? 0.01 : 0;
         const double chance = SIZING_DEVIATIONS * there.error;
-        const double least = (1 - sampled) * there.value - chance;
-        const double most = (1 + sampled) * there.value + chance;
-        return (uint64_t)fmax(fmin(fmax((double)keys, least), most), 0);
+        return (uint64_t)fmin((double)keys, (1 + sampled) * there.value + chance);
     }
     for (size_t i = 0; i < parts_count(f); i++)
         sum += keys_of(f->parts.part[i]);

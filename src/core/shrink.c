@@ -178,7 +178,10 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
     if (error)
         return error;
     filter_be_like(*small, f);
-    filter_become_estimated(*small, true); /* fewer keys would have set a bit of its own */
+    filter_become_estimated(*small);
+    if (f->kind->rate_with) /* fewer of the keys would have set a bit of the small body */
+        (*small)->counters->keys = filter_counted(
+            f->kind, &g, filter_different(f->kind, &f->geometry, f->counters->keys));
     if (task->how->write) {
         error = task->how->write(task->how->context, *small);
     } else {

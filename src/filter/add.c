@@ -30,7 +30,7 @@ enum { LOOKED_AT_NBYTES = 16 << 10 };
 static bool is_looked_at(const perhaps_filter *f)
 {
     return f->kind->rate_with && !f->is_part &&
-           (f->geometry.body_nbytes <= LOOKED_AT_NBYTES || (f->keys_estimated && !f->shared));
+           (f->geometry.body_nbytes <= LOOKED_AT_NBYTES || (!f->shared && f->keys_estimated));
 }
 
 void filter_reset_room(perhaps_filter *f)
@@ -71,9 +71,8 @@ static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 
 bool filter_counts_twice(const perhaps_filter *f)
 {
-    const bool can =
-        f->kind->composite || (f->kind->rate_with && !(f->writers && f->loops.one_line));
-    return can && f->shared && !f->recording;
+    return f->shared && f->kind->rate_with && !f->counts_once &&
+           !(f->writers && f->loops.one_line);
 }
 
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
@@ -92,6 +91,38 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
     if (!room)
         __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
     return room;
+}
+
+struct predicted {
+    const struct filter_kind *kind;
+    const struct geometry *g;
+};
+
+static double rate_of(void *context, double keys)
+{
+    const struct predicted *p = context;
+    return p->kind->predict(p->g, keys);
+}
+
+uint64_t filter_counted(const struct filter_kind *kind, const struct geometry *g,
+                        double different)
+{
+    struct predicted p = { kind, g };
+    return (uint64_t)fmax(round(different - sizing_missing_keys(different, rate_of, &p)), 0);
+}
+
+/* Each step adds those that were missed among the keys of the step before. */
+double filter_different(const struct filter_kind *kind, const struct geometry *g,
+                        uint64_t counted)
+{
+    enum { STEPS = 20 };
+    struct predicted p = { kind, g };
+    double different = (double)counted, before = -1;
+    for (int i = 0; i < STEPS && different - before > 0.5; i++) {
+        before = different;
+        different = (double)counted + sizing_missing_keys(before, rate_of, &p);
+    }
+    return different;
 }
 
 struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes)
@@ -117,7 +148,7 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
     uint64_t keys = counter_get(&f->counters->keys);
-    if (!f->keys_estimated || keys == counter_get(&f->full_at))
+    if (!filter_is_estimated(f) || keys == counter_get(&f->full_at))
         return false;
     if (keys < f->geometry.key_limit)
         return true; /* another process did */
@@ -153,6 +184,8 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
     int error = f->kind->add(f, key, key, 1, unless_present, answer, &added);
     if (error || *answer)
         counter_take(f, &f->counters->keys, 1);
+    else
+        note_count(f);
     return error;
 }
 
@@ -205,6 +238,8 @@ static int add_reserved(perhaps_filter *f, const struct keyhash *keys,
     if (reserved) {
         error = f->kind->add(f, keys, ahead, reserved, unless_present, answer, added);
         size_t stored = *added - count_true(answer, *added);
+        if (stored)
+            note_count(f);
         counter_take(f, &f->counters->keys, reserved - stored);
     }
     if (holds)
@@ -293,7 +328,7 @@ bool filter_keeps_rate(const perhaps_filter *f)
 int filter_unite(perhaps_filter *f, const perhaps_filter *other)
 {
     int error = f->kind->merge(f, other);
-    f->keys_estimated = f->keys_estimated || f->kind->rate_with;
+    f->keys_estimated = f->kind->rate_with != NULL;
     if (!error && !f->kind->composite && !filter_keeps_rate(f))
         error = PERHAPS_ERR_FULL;
     return error;

@@ -246,7 +246,8 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
         store64(f->body.bytes + at,
                 load64(f->body.bytes + at) | load64(other->body.bytes + at));
     double load = fmin(share_set(f, SAMPLE_NBYTES), 1 - 1e-9);
-    double keys = round(sizing_keys_from_load(8.0 * (double)nbytes, marks, load));
+    double keys = (double)filter_counted(
+        f->kind, &f->geometry, sizing_keys_from_load(8.0 * (double)nbytes, marks, load));
     double least = (double)(f->counters->keys > other->counters->keys ? f->counters->keys
                                                                       : other->counters->keys);
     double most = (double)f->counters->keys + (double)other->counters->keys;
@@ -267,7 +268,8 @@ void bloom_intersect(perhaps_filter *f, const perhaps_filter *other, double mark
     cells_keep_common(f, other);
     cells_count(f, f, nbytes, &left);
     double cells = 8.0 * (double)nbytes, load = fmin((double)left.a / cells, 1 - 1e-9);
-    uint64_t keys = (uint64_t)fmin(ceil(sizing_keys_from_load(cells, marks, load)), 0x1p62);
+    const double left_keys = fmin(ceil(sizing_keys_from_load(cells, marks, load)), 0x1p62);
+    uint64_t keys = filter_counted(f->kind, &f->geometry, left_keys);
     uint64_t least =
         f->counters->keys < other->counters->keys ? f->counters->keys : other->counters->keys;
     f->counters->keys = keys < least ? keys : least;

@@ -42,20 +42,13 @@ static int parts_take(perhaps_filter *f, perhaps_filter *part, int error)
     if (error)
         return error;
     parts_mark(part);
+    part->counts_once = f->counts_once;
     if (is_of_sets(f))
         filter_become_set(part);
     error = filter_adopt(f, part);
     if (error)
         perhaps_free(part);
     return error;
-}
-
-/* The same for a new part, whose keys a recorder counts exactly if it does those of the whole. */
-static int parts_take_new(perhaps_filter *f, perhaps_filter *part, int error)
-{
-    if (!error && !f->keys_estimated)
-        filter_become_estimated(part, false);
-    return parts_take(f, part, error);
 }
 
 int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct geometry *g,
@@ -66,14 +59,14 @@ int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct
     its.allocator = &f->allocator;
     its.shared = f->shared;
     int error = filter_new(base, g, &f->hasher, &its, &part);
-    return parts_take_new(f, part, error);
+    return parts_take(f, part, error);
 }
 
 int parts_append_like(perhaps_filter *f, const perhaps_filter *model)
 {
     perhaps_filter *part;
     int error = filter_new_like(model, &f->hasher, &f->allocator, f->shared, &part);
-    return parts_take_new(f, part, error);
+    return parts_take(f, part, error);
 }
 
 int parts_append_copy(perhaps_filter *f, const perhaps_filter *from)
