@@ -220,7 +220,7 @@ def read(data, secret=None):
     version, nbytes, features, size, checksum, n, hash_number, seed, check, first, table, *zeros = \
         unpack_from("<IIQQQIIQQQQ5Q", data, 8)
     live, is_set = features & 1, features & 4
-    need(version == 1 and features in (0, 1, 4) and 1 <= n <= 8192 and hash_number in (0, 1, 2, 4, 5, 6), "version")
+    need(version == 1 and features in (0, 1, 4, 8, 9, 12) and 1 <= n <= 8192 and hash_number in (0, 1, 2, 4, 5, 6), "version")
     note = zeros.pop(2)
     need(note < 96 and first == nbytes == up(120 + 160 * n + note, 4096) <= size == len(data), "sizes")
     need(checksum == header_sum(data, nbytes), "checksum of the header")

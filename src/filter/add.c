@@ -37,15 +37,18 @@ void filter_reset_room(perhaps_filter *f)
 {
     uint64_t limit = f->geometry.key_limit;
     f->full_at = UINT64_MAX;
-    f->room_until = is_looked_at(f) ? limit / 2 : limit;
+    f->room_until = !is_looked_at(f) ? limit : f->keys_estimated ? 0 : limit / 2;
 }
 
 /* Returns by which factor the number of keys may grow, at least, before an fpr of 'rate' comes to
  * the asked one.  With k bits a key the fpr of a Bloom filter rises at most with the k-th power
- * of the number of keys, and no plan takes a k above 'steps'. */
+ * of the number of keys.  No plan takes a k above 'steps', but a filter that was made smaller for
+ * a higher fpr may have more. */
 static double may_grow(const perhaps_filter *f, double rate)
 {
-    const double steps = -1.25 * log2(f->geometry.fpr) + 1;
+    struct marking m;
+    f->kind->compares->marking(&f->geometry, &m);
+    const double steps = fmax(-1.25 * log2(f->geometry.fpr) + 1, m.cells * m.chance);
     return pow(f->geometry.fpr / rate, 1 / steps); /* inf at a rate of 0 */
 }
 
@@ -160,9 +163,9 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
     }
     const double room = fmin(third_of_growth(limit, may_grow(f, rate)), limit);
     uint64_t fewer = (uint64_t)fmin(there.value, limit - room);
-    while (fewer < keys && !__atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, true,
-                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        continue;
+    if (fewer < keys) /* unless other processes have counted since */
+        __atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
     return true;
 }
 
