@@ -159,12 +159,15 @@ PERHAPS_API const char *perhaps_hash_name(enum perhaps_hash hash);
 /* Returns the only length of keys that the hash takes, in bytes, or 0 if it takes any. */
 PERHAPS_API size_t perhaps_hash_takes(enum perhaps_hash hash);
 
+/* How many copies a key may have at most ('strided' holds 4), and how many of each key are as
+ * good as sure to find room where a filter grows (over 'strided' 2).  Keys that look alike, by
+ * the chance of the fpr, share them. */
+#define PERHAPS_COPIES_MAX  8
+#define PERHAPS_COPIES_SURE 4
+
 #define PERHAPS_HASH_NBYTES  16
 #define PERHAPS_CAPACITY_MAX (UINT64_C(1) << 48)
 #define PERHAPS_FPR_MIN      1e-15
-#define PERHAPS_COPIES_MAX   8  /* of a key; 'strided' holds 4 */
-#define PERHAPS_COPIES_SURE  4  /* of each key find room where a filter grows; over 'strided' 2.
-                                   Keys that look alike, by the chance of the fpr, share these. */
 #define PERHAPS_COUNT_MAX    15 /* a count of 'counting' that says: so often or more */
 #define PERHAPS_FIELDS_MAX   12
 #define PERHAPS_LAYERS_MAX   64 /* of a chain */
@@ -832,13 +835,13 @@ struct perhaps_stats {
 };
 
 /* The number of keys is exact, but for these: blocked and Bloom filters that several threads
- * filled (other than blocked ones with one line a key), that several processes wrote in place, or
- * that came of perhaps_merge(), perhaps_intersect() or perhaps_shrink().  A key that several
- * writers add at the same moment may be counted by each, and a key of both filters twice: so the
- * number is an estimate, and above the truth by 6.5 standard deviations of what the bits tell at
- * most, and one percent more for bodies above 1 MiB, of which a sample is read.  (In place each
- * process may count 512 keys too few.)  Such a filter is full when its bits say so: no key is
- * refused because others were counted twice.
+ * filled (other than blocked ones with one line a key), that several processes wrote in place,
+ * or that came of perhaps_merge(), perhaps_intersect() or perhaps_shrink().  A key that
+ * several writers add at the same moment may be counted by each, and a key of both filters
+ * twice: so the number is an estimate, and above the truth by 6.5 standard deviations of what
+ * the bits tell at most, and one percent more for bodies above 1 MiB, of which a sample is
+ * read.  (In place each process may count 512 keys too few.)  Such a filter is full when its
+ * bits say so: no key is refused because others were counted twice.
  *
  * Fills in *stats, in less than a millisecond; the first call on a chain or window takes two
  * more, since it plans a part again.  Reads about 1 MiB of the body: 'load' and 'fpr_now' are

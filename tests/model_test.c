@@ -54,8 +54,7 @@ static void check_counters(const struct model *m)
 {
     const struct counters *counters = m->f->counters; /* no rates */
     /* where the count is an estimate, it goes down when it comes to the limit */
-    expect(counters->keys == m->stored ||
-           (m->f->keys_estimated && counters->keys < m->stored));
+    expect(counters->keys == m->stored || (m->f->keys_estimated && counters->keys < m->stored));
     expect(counters->failed_adds == m->failed_adds);
     expect(counters->unmatched_removals == m->unmatched_removals);
 }

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- What each thread does ---------------------------------------------------------------- */
+/* ---- What each thread does --------------------------------------------------------------- */
 
 /* The calls that add. */
 enum way { ONE_A_CALL, ABSENT_ONE, PREPARED, ABSENT_PREPARED, BATCHED, ABSENT_BATCHED, WAYS };
@@ -111,7 +111,7 @@ static void *add_all(void *context)
     return NULL;
 }
 
-/* ---- Threads ------------------------------------------------------------------------------ */
+/* ---- Threads ----------------------------------------------------------------------------- */
 
 struct room_case {
     const struct perhaps_kind *kind;
@@ -212,7 +212,7 @@ TEST_EACH(test_threads, adds_in_threads)
     }
 }
 
-/* ---- Processes ---------------------------------------------------------------------------- */
+/* ---- Processes --------------------------------------------------------------------------- */
 
 struct process {
     const char *path;
@@ -283,7 +283,7 @@ TEST_EACH(test_processes, shares)
             }
 }
 
-/* ---- What came of several writers --------------------------------------------------------- */
+/* ---- What came of several writers -------------------------------------------------------- */
 
 /* Half of the keys come from eight threads at once, all of them by each; the filter is saved,
  * or copied, and the other half comes from one thread, to a filter that is not shared. */

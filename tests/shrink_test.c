@@ -232,8 +232,8 @@ static double folded_rate(const perhaps_filter *f, struct geometry g, uint64_t f
     return exact_rate(folded);
 }
 
-/* Expects that the small filter tells as many different keys as there are: of a Bloom filter fewer
- * set a bit of their own in it. */
+/* Expects that the small filter tells as many different keys as there are: of a Bloom filter
+ * fewer set a bit of their own in it. */
 static void expect_same_number(const perhaps_filter *small, const perhaps_filter *f, size_t n)
 {
     if (!f->kind->rate_with) {

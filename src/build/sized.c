@@ -205,8 +205,8 @@ static int make(perhaps_builder *b, const struct perhaps_options *options)
     return error ? error : fill(b);
 }
 
-/* Copies crowd the slots of a cuckoo filter: with two of each key it needs a little more room, with
- * four three times as much.  If none suffices, a key has more than the kind holds. */
+/* Copies crowd the slots of a cuckoo filter: with two of each key it needs a little more room,
+ * with four three times as much.  If none suffices, a key has more than the kind holds. */
 int sized_finish(perhaps_builder *b)
 {
     enum { TRIES = 10 };

@@ -39,8 +39,8 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-/* Returns the number of keys: the count; but if that is an estimate, at most what the bits tell,
- * with what chance and a sample may add to it. */
+/* Returns the number of keys: the count; but if that is an estimate, at most what the bits
+ * tell, with what chance and a sample may add to it. */
 static uint64_t keys_of(const perhaps_filter *f)
 {
     const uint64_t keys = counter_get(&f->counters->keys);

@@ -27,8 +27,8 @@ static const struct filter_kind *next_that_meets(unsigned needs, bool exact, siz
     return NULL;
 }
 
-/* Plans a filter of this kind; a composite over g->base, or over its usual base if that is NULL.
- * Returns 0 or an error of perhaps_plan_for(). */
+/* Plans a filter of this kind; a composite over g->base, or over its usual base if that is
+ * NULL. Returns 0 or an error of perhaps_plan_for(). */
 static int plan_over(const struct perhaps_options *options, const struct filter_kind *kind,
                      const struct filter_kind *base, struct geometry *g, char *why)
 {
@@ -53,8 +53,8 @@ static bool grows_far(const struct perhaps_options *options, const struct filter
     return !geometry_plan(base, &layer, &g, why);
 }
 
-/* Plans a composite over the first base that meets the needs which a composite meets only if its
- * parts do, and that reaches the fpr and the size. */
+/* Plans a composite over the first base that meets the needs which a composite meets only if
+ * its parts do, and that reaches the fpr and the size. */
 static int plan_over_any(const struct perhaps_options *options, const struct filter_kind *kind,
                          unsigned needs, struct geometry *g, char *why)
 {

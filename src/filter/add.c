@@ -26,7 +26,7 @@
  * one millisecond in all while the filter is filled. */
 enum { LOOKED_AT_NBYTES = 16 << 10 };
 
-/* So is a filter whose count may be too low; one that is shared counts too many keys at most. */
+/* So is a filter looked at whose count may be too low; a shared one counts too many at most. */
 static bool is_looked_at(const perhaps_filter *f)
 {
     return f->kind->rate_with && !f->is_part &&
@@ -40,10 +40,10 @@ void filter_reset_room(perhaps_filter *f)
     f->room_until = !is_looked_at(f) ? limit : f->keys_estimated ? 0 : limit / 2;
 }
 
-/* Returns by which factor the number of keys may grow, at least, before an fpr of 'rate' comes to
- * the asked one.  With k bits a key the fpr of a Bloom filter rises at most with the k-th power
- * of the number of keys.  No plan takes a k above 'steps', but a filter that was made smaller for
- * a higher fpr may have more. */
+/* Returns by which factor the number of keys may grow, at least, before an fpr of 'rate' comes
+ * to the asked one.  With k bits a key the fpr of a Bloom filter rises at most with the k-th
+ * power of the number of keys.  No plan takes a k above 'steps', but a filter that was made
+ * smaller for a higher fpr may have more. */
 static double may_grow(const perhaps_filter *f, double rate)
 {
     struct marking m;
@@ -136,17 +136,17 @@ struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_n
     return overlap_size(&marking, (uint64_t)round(marked));
 }
 
-/* Returns whether the bits show, beyond the error of chance, that a filter has all the keys that
- * it was planned for. */
+/* Returns whether the bits show, beyond the error of chance, that a filter has all the keys
+ * that it was planned for. */
 static bool holds_capacity(struct perhaps_estimate keys, const perhaps_filter *f)
 {
     return keys.value - SIZING_DEVIATIONS * keys.error > (double)f->geometry.capacity;
 }
 
-/* To be called where a count that is an estimate has come to the key limit.  The bits decide: if
- * they show neither that all keys are there nor that the fpr is not kept with this one, takes
- * the count down to what they tell, and at least by as many keys as may be added before the
- * next look.  Returns whether it is lower now. */
+/* To be called where a count that is an estimate has come to the key limit.  The bits decide:
+ * if they show neither that all keys are there nor that the fpr is not kept with this one,
+ * takes the count down to what they tell, and at least by as many keys as may be added before
+ * the next look.  Returns whether it is lower now. */
 static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
@@ -226,8 +226,8 @@ static size_t count_true(const bool *answer, size_t n)
 }
 
 /* Counts keys before it adds them, so that no two threads pass the limit together, and then
- * takes back the count of those that were there already.  Sets *added to how many it added: none
- * near the limit. */
+ * takes back the count of those that were there already.  Sets *added to how many it added:
+ * none near the limit. */
 static int add_reserved(perhaps_filter *f, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool unless_present,
                         bool *answer, size_t *added)

@@ -84,8 +84,8 @@ static inline struct holding *holding_of(const perhaps_filter *f)
     return writers ? (struct holding *)(void *)(writers - HOLDING_NBYTES) : NULL;
 }
 
-/* From holding_begin() to holding_end() a thread may hold room that it will give back: keys that
- * it counts and that prove to be there already. */
+/* From holding_begin() to holding_end() a thread may hold room that it will give back: keys
+ * that it counts and that prove to be there already. */
 static inline void holding_begin(perhaps_filter *f)
 {
     struct holding *holding = holding_of(f);

@@ -171,8 +171,8 @@ struct calls {
                     struct perhaps_prepared *prepared);
 };
 
-/* How many times threads have begun and ended to hold room (counters.h).  Lies in a cache line of
- * its own before f->writers. */
+/* How many times threads have begun and ended to hold room (counters.h).  Lies in a cache line
+ * of its own before f->writers. */
 enum { HOLDING_NBYTES = LINE_NBYTES };
 struct holding {
     uint32_t begun;
@@ -523,8 +523,8 @@ struct filter_kind {
      * have a mark), and add() ends before them with PERHAPS_ERR_ARGUMENT. */
     bool exact;
 
-    /* How many copies of a key it holds before it refuses one by PERHAPS_ERR_COPIES.  0: it stores
-     * none, or refuses none. */
+    /* How many copies of a key it holds before it refuses one by PERHAPS_ERR_COPIES.  0: it
+     * stores none, or refuses none. */
     unsigned copies_most;
 
     /* Whether add() sorts the keys of a shared filter, and so takes BATCH_MOST at once. */
@@ -591,12 +591,13 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
  * kinds that store no copies anyway. */
 void filter_become_set(perhaps_filter *f);
 
-/* Gives a complete filter that was made of 'model' what that is beside its geometry and its bytes:
- * counters and preference, and whether it is a set and its count an estimate. */
+/* Gives a complete filter that was made of 'model' what that is beside its geometry and its
+ * bytes: counters and preference, and whether it is a set and its count an estimate. */
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model);
 
-/* Notes that the number of keys of a filter, and of its parts, is an estimate: where it comes to
- * the key limit, the bits decide (add.c).  Changes nothing in kinds that always count exactly. */
+/* Notes that the number of keys of a filter, and of its parts, is an estimate: where it comes
+ * to the key limit, the bits decide (add.c).  Changes nothing in kinds that always count
+ * exactly. */
 void filter_become_estimated(perhaps_filter *f);
 
 /* Notes that no two threads add to a filter, or to its parts, at the same moment. */
@@ -667,13 +668,13 @@ void filter_clear(perhaps_filter *f);
  * limit nor the fpr is exceeded. */
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key);
 
-/* Returns how many different keys there are, by the bits that are set, of which it reads as many
- * as measure() does; the error is that of chance.  For kinds with rate_with(). */
+/* Returns how many different keys there are, by the bits that are set, of which it reads as
+ * many as measure() does; the error is that of chance.  For kinds with rate_with(). */
 struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes);
 
-/* Returns how many of so many different keys are counted, in expectation, when they are added to
- * a filter of this kind and geometry; and how many different ones there were if so many were
- * counted.  For kinds with rate_with(), which do not count a key that sets no bit. */
+/* Returns how many of so many different keys are counted, in expectation, when they are added
+ * to a filter of this kind and geometry; and how many different ones there were if so many
+ * were counted.  For kinds with rate_with(), which do not count a key that sets no bit. */
 uint64_t filter_counted(const struct filter_kind *kind, const struct geometry *g,
                         double different);
 double filter_different(const struct filter_kind *kind, const struct geometry *g,

@@ -126,9 +126,9 @@ static perhaps_filter *newest(const perhaps_filter *f)
 }
 
 /* Returns whether a layer that refuses keys is really used up.  If it holds less than half of
- * its capacity, crafted keys have filled it, and more memory would not help.  Copies fill a layer
- * earlier: with four of each key a cuckoo filter refuses one from a third of its capacity on,
- * and a small one now and then from the beginning. */
+ * its capacity, crafted keys have filled it, and more memory would not help.  Copies fill a
+ * layer earlier: with four of each key a cuckoo filter refuses one from a third of its
+ * capacity on, and a small one now and then from the beginning. */
 static bool is_spent(const perhaps_filter *layer)
 {
     enum { COPIES_SHARE = 16, SMALL = 4096 };
@@ -315,9 +315,9 @@ static size_t confirm(const perhaps_filter *f, size_t end, const struct keyhash 
     return found;
 }
 
-/* To be called when the newest layer has refused a copy of a key.  Returns 0 if it has appended a
- * layer; PERHAPS_ERR_COPIES if the key has as many copies as the base holds, or if there is room in
- * the layer, but none where this key can lie; or an error of grow(). */
+/* To be called when the newest layer has refused a copy of a key.  Returns 0 if it has
+ * appended a layer; PERHAPS_ERR_COPIES if the key has as many copies as the base holds, or if
+ * there is room in the layer, but none where this key can lie; or an error of grow(). */
 static int grow_for_copy(perhaps_filter *f, const perhaps_filter *layer,
                          const struct keyhash *key)
 {

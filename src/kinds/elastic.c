@@ -124,9 +124,9 @@ static void first(struct geometry *g)
     }
 }
 
-/* Where copies are stored, slots have so many bits at least.  Copies are inserted at lower loads,
- * and so at greater depths: entries without head bits, which no split parts, would come to fill
- * the buckets of other keys. */
+/* Where copies are stored, slots have so many bits at least.  Copies are inserted at lower
+ * loads, and so at greater depths: entries without head bits, which no split parts, would come
+ * to fill the buckets of other keys. */
 enum { SLOT_MIN_COPIES = 16 };
 
 /* Takes the narrowest slots that keep the fpr.  It must be kept at fpr_until, since the fpr
@@ -246,8 +246,8 @@ static struct matches find_matches(const struct spot *s)
     return m;
 }
 
-/* Returns how many entries are copies of the key, and hardly of another: those with all head bits.
- * Older entries match many keys. */
+/* Returns how many entries are copies of the key, and hardly of another: those with all head
+ * bits. Older entries match many keys. */
 static unsigned count_copies(const struct spot *s)
 {
     const uint64_t buckets[] = { s->pair.first, s->pair.second };

@@ -464,10 +464,10 @@ static int double_directory(perhaps_filter *f, unsigned base)
  * split at loads from .25 on. */
 enum { FULL_SLOTS = SEGMENT_SLOTS * 4 / 5 };
 
-/* Segments that are not full are split as long as the filter has at most so many slots for each of
- * its entries, beside the segments with which it began and a few.  So crafted keys cannot take
- * much memory: about 16 bytes each.  For a key with more than PERHAPS_COPIES_SURE copies, or
- * keys that look alike, it is worth fewer. */
+/* Segments that are not full are split as long as the filter has at most so many slots for
+ * each of its entries, beside the segments with which it began and a few.  So crafted keys
+ * cannot take much memory: about 16 bytes each.  For a key with more than PERHAPS_COPIES_SURE
+ * copies, or keys that look alike, it is worth fewer. */
 enum { SPARSE_SLOTS = 8, SPARSE_SLOTS_COPIES = 5, SPARSE_SEGMENTS = 16 };
 
 /* The two halves of a segment, which are made before other threads see them.  They begin as
