@@ -422,9 +422,10 @@ TEST(test_found)
                                     PERHAPS_CAN_REMOVE,
                                     PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (double fpr = 0.5; fpr > 1e-14; fpr /= 8)
+        for (int power = 1; power < 46; power += 3)
             for (uint64_t capacity = 10; capacity <= 10000000; capacity *= 1000) {
-                struct perhaps_options options = asked(NULL, capacity, fpr);
+                const double fpr = exp2(-power);
+                struct perhaps_options options = asked(NULL, (double)capacity, fpr);
                 struct perhaps_plan plan;
                 options.needs = all[i];
                 scene("needs %u, %llu keys, fpr %g", all[i], (unsigned long long)capacity, fpr);
