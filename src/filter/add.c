@@ -151,7 +151,8 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
     uint64_t keys = counter_get(&f->counters->keys);
-    if (!filter_is_estimated(f) || keys == counter_get(&f->full_at))
+    const bool estimated = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED);
+    if (!estimated || keys == counter_get(&f->full_at))
         return false;
     if (keys < f->geometry.key_limit)
         return true; /* another process did */

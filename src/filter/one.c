@@ -321,14 +321,20 @@ static inline bool may_add_shared(const perhaps_filter *f)
     return f->shared && f->loops.add_one_shared && !f->read_only && !f->recording;
 }
 
-int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
+static NOINLINE int add_prepared_slowly(perhaps_filter *f,
+                                        const struct perhaps_prepared *prepared)
 {
     bool was_present;
     if (may_add_shared(f) && !prepared->error)
         return add_shared(f, keyhash_of(prepared), &was_present);
-    if (!may_add_at_once(f) || prepared->error)
-        return add_prepared(f, prepared, false, NULL);
-    return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
+    return add_prepared(f, prepared, false, NULL);
+}
+
+int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
+{
+    if (may_add_at_once(f) && !prepared->error)
+        return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
+    return add_prepared_slowly(f, prepared);
 }
 
 /* Returns whether a key may be added at once that need not be added if it is there: by a kind
