@@ -66,6 +66,9 @@ double sizing_keys_from_load(double cells, double marks, double load);
 uint64_t sizing_key_limit(uint64_t capacity, double fpr,
                           double (*rate)(void *context, double keys), void *context);
 
+/* Returns how many of 'keys' different keys set a bit when they are added, in expectation. */
+double sizing_counted(double keys, double (*rate)(void *context, double keys), void *context);
+
 /* Returns the largest number of keys, up to 'most', with which rate() is at most fpr. */
 double sizing_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
                           void *context);

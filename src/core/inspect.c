@@ -1,8 +1,5 @@
 /* inspect.c - what a filter tells about itself. */
-#include <math.h>
-
 #include "../base/sample.h"
-#include "../base/sizing.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
 
@@ -39,23 +36,6 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-/* Returns the number of keys: the count; but if that is an estimate, at most what the bits tell,
- * with what chance and a sample may add to it. */
-static uint64_t keys_of(const perhaps_filter *f)
-{
-    const uint64_t keys = counter_get(&f->counters->keys);
-    double most = 0;
-    if (!filter_is_estimated(f))
-        return keys;
-    if (f->keys_estimated) {
-        const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
-        most = 1.01 * there.value + SIZING_DEVIATIONS * there.error + 1;
-    }
-    for (size_t i = 0; i < parts_count(f); i++)
-        most += (double)keys_of(f->parts.part[i]);
-    return (double)keys > most ? (uint64_t)most : keys;
-}
-
 const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)
 {
     return &f->kind->about;
@@ -68,7 +48,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
     uint64_t nbytes = bodies_nbytes(f);
     *stats = (struct perhaps_stats){
         .hash = perhaps_hash_name(f->hasher.id),
-        .keys = keys_of(f),
+        .keys = filter_keys(f),
         .load = fill.load,
         .memory_nbytes = nbytes,
         .fpr_now = fill.fpr,
