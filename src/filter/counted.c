@@ -1,0 +1,100 @@
+/* counted.c - what a count of keys means, and what it becomes in another filter.
+ *
+ * In kinds whose keys share bits a key is counted if it set a bit when it was added; of the
+ * others nothing tells them from repeats.  So n different keys have the count
+ *
+ *   C(n) = integral of 1 - fpr from 0 to n, in expectation                                  (1)
+ *
+ * which depends on the geometry, since the fpr does.  A count must not be carried over to a
+ * filter of another geometry, nor two counts be added: only numbers of different keys may.  A
+ * count gives such a number by the inverse of (1), and that gives the count in its new place.
+ * Of n keys about n - C(n) were not counted, by chance some more or fewer: the square root of
+ * that is the deviation of the number.
+ *
+ * With one bit a key each key that is counted has set one bit, whatever came in which order: the
+ * count is the number of set bits. */
+#include <math.h>
+
+#include "../base/sample.h"
+#include "../base/sizing.h"
+#include "counters.h"
+
+uint64_t filter_keys(const perhaps_filter *f)
+{
+    const uint64_t keys = counter_get(&f->counters->keys);
+    double most = 0;
+    if (!filter_is_estimated(f))
+        return keys;
+    if (f->keys_estimated) {
+        const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
+        most = 1.01 * there.value + SIZING_DEVIATIONS * there.error + 1;
+    }
+    for (size_t i = 0; i < parts_count(f); i++)
+        most += (double)filter_keys(f->parts.part[i]);
+    return (double)keys > most ? (uint64_t)most : keys;
+}
+
+bool filter_counts_bits(const perhaps_filter *f)
+{
+    return f->kind->counted && !f->removes;
+}
+
+static struct marking marking_of(const perhaps_filter *f)
+{
+    struct marking m;
+    f->kind->compares->marking(&f->geometry, &m);
+    return m;
+}
+
+/* C(n) is concave, so Newton's steps from the left never pass the solution.  Steps are bounded,
+ * since a count from a file may be more than any number of keys has. */
+double filter_different(const perhaps_filter *f)
+{
+    enum { STEPS = 64 };
+    const double most = 0x1p60, near = 1e-3;
+    const double count = fmin((double)filter_keys(f), most);
+    double keys = count;
+    if (!filter_counts_bits(f) || count <= 0)
+        return count;
+    for (int i = 0; i < STEPS && keys < most; i++) {
+        const double step = fmax(1, keys / 1024), now = f->kind->counted(&f->geometry, keys);
+        const double more = f->kind->counted(&f->geometry, keys + step) - now;
+        if (count - now <= near)
+            break;
+        keys = fmin(keys + (count - now) * step / fmax(more, 1e-9 * step), 2 * keys + 1);
+    }
+    return keys;
+}
+
+bool filter_has_one_mark(const perhaps_filter *f)
+{
+    const struct marking m = marking_of(f);
+    return m.cells * m.chance < 1.5;
+}
+
+uint64_t filter_count_of(const perhaps_filter *f, double different, double load)
+{
+    const double limit = (double)f->geometry.key_limit;
+    const double count = filter_has_one_mark(f) ? load * marking_of(f).cells
+                                                : f->kind->counted(&f->geometry, different);
+    return (uint64_t)fmin(round(count), limit);
+}
+
+/* The union has at least the keys of the larger filter, and at most the sum of both. */
+void filter_count_union(perhaps_filter *f, double one, double two, uint64_t marked)
+{
+    const struct marking m = marking_of(f);
+    const double keys = overlap_size(&m, marked).value;
+    const double within = fmin(fmax(keys, fmax(one, two)), one + two);
+    f->counters->keys = filter_count_of(f, within, (double)marked / m.cells);
+}
+
+/* It becomes the count of as many keys as set so many bits, so later adds find as much room as in
+ * a filter of so many keys. */
+void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t marked)
+{
+    const struct marking m = marking_of(f);
+    const double keys = ceil(overlap_size(&m, marked).value);
+    const uint64_t count = filter_count_of(f, keys, (double)marked / m.cells);
+    f->counters->keys = count < most ? count : most;
+}
