@@ -826,7 +826,10 @@ struct perhaps_stats {
         bool knows_time; /* it was told one */
         uint64_t newest; /* when its newest generation began, by what it was told */
     } window;
-    uint64_t reserved[PERHAPS_RESERVED];
+
+    /* How many different keys were added, as far as 'keys' and the fpr tell: see below. */
+    uint64_t keys_estimated;
+    uint64_t reserved[PERHAPS_RESERVED - 1];
 };
 
 /* Fills in *stats, in less than a millisecond; the first call on a chain or window takes two

@@ -1,4 +1,6 @@
 /* inspect.c - what a filter tells about itself. */
+#include <math.h>
+
 #include "../base/sample.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
@@ -49,6 +51,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
     *stats = (struct perhaps_stats){
         .hash = perhaps_hash_name(f->hasher.id),
         .keys = filter_keys(f),
+        .keys_estimated = (uint64_t)round(filter_different(f)),
         .load = fill.load,
         .memory_nbytes = nbytes,
         .fpr_now = fill.fpr,

@@ -46,16 +46,14 @@ static struct marking marking_of(const perhaps_filter *f)
     return m;
 }
 
-/* C(n) is concave, so Newton's steps from the left never pass the solution.  Steps are bounded,
- * since a count from a file may be more than any number of keys has. */
-double filter_different(const perhaps_filter *f)
+/* Returns n for a count C(n).  C is concave, so Newton's steps from the left never pass the
+ * solution.  They are bounded, since a count from a file may be more than any number of keys
+ * has. */
+static double keys_of_count(const perhaps_filter *f, double count)
 {
     enum { STEPS = 64 };
     const double most = 0x1p60, near = 1e-3;
-    const double count = fmin((double)filter_keys(f), most);
-    double keys = count;
-    if (!filter_counts_bits(f) || count <= 0)
-        return count;
+    double keys = fmin(count, most);
     for (int i = 0; i < STEPS && keys < most; i++) {
         const double step = fmax(1, keys / 1024), now = f->kind->counted(&f->geometry, keys);
         const double more = f->kind->counted(&f->geometry, keys + step) - now;
@@ -64,6 +62,47 @@ double filter_different(const perhaps_filter *f)
         keys = fmin(keys + (count - now) * step / fmax(more, 1e-9 * step), 2 * keys + 1);
     }
     return keys;
+}
+
+/* Returns how many different keys came to a set of fingerprints that has stored so many.  Its fpr
+ * follows from what is stored: so this is the integral of 1 / (1 - fpr), by Simpson's rule. */
+static double keys_of_stored(const perhaps_filter *f, double stored)
+{
+    enum { INTERVALS = 16 };
+    const struct geometry g = filter_geometry(f);
+    double sum = 0;
+    for (int i = 0; i <= INTERVALS; i++) {
+        const double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
+        const double rate = f->kind->predict(&g, floor(stored * i / (double)INTERVALS));
+        sum += weight / fmax(1 - rate, 1e-9);
+    }
+    return sum * stored / (double)INTERVALS / 3;
+}
+
+/* Of the keys that came to a layer of a chain, the layers before it had taken some for present,
+ * which it never got. */
+static double keys_of_layers(const perhaps_filter *f)
+{
+    double keys = 0, missed = 1;
+    for (size_t i = 0; i < parts_count(f); i++) {
+        const perhaps_filter *layer = f->parts.part[i];
+        const struct geometry g = filter_geometry(layer);
+        const double here = filter_different(layer);
+        keys += here / fmax(missed, 1e-9);
+        missed *= 1 - f->geometry.base->predict(&g, floor(fmin(here, 0x1p60)));
+    }
+    return keys;
+}
+
+double filter_different(const perhaps_filter *f)
+{
+    const double hardly_any = 0.25, count = (double)filter_keys(f);
+    const bool counts_all = f->removes || !f->kind->add || f->kind->exact || f->kind->forgets;
+    if (counts_all || count * f->geometry.fpr < hardly_any)
+        return count;
+    if (f->kind->composite)
+        return keys_of_layers(f);
+    return f->kind->counted ? keys_of_count(f, count) : keys_of_stored(f, count);
 }
 
 bool filter_has_one_mark(const perhaps_filter *f)

@@ -677,8 +677,9 @@ uint64_t filter_keys(const perhaps_filter *f);
  * a filter of another geometry, or in another order. */
 bool filter_counts_bits(const perhaps_filter *f);
 
-/* Returns how many different keys have come, in expectation; the copies of a filter that stores
- * copies. */
+/* Returns how many different keys have come, in expectation: those that were counted, and those
+ * that seemed to be there when they came.  Of a filter that stores copies, and of a window, the
+ * number of keys. */
 double filter_different(const perhaps_filter *f);
 
 /* Returns whether the count is the number of set bits, since each key has one. */
