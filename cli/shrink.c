@@ -142,7 +142,7 @@ static void report(const struct target *large, struct target *small, uint64_t wr
     }
     json_t *facts =
         json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:o*, s:o*}", "from", json_path(large->path),
-                  "filter", json_path(small->path), "keys_in_filter", (json_int_t)before.keys,
+                  "filter", json_path(small->path), "keys_in_filter", (json_int_t)after.keys,
                   "body_bytes_before", (json_int_t)before.memory_nbytes, "body_bytes",
                   (json_int_t)after.memory_nbytes, "bits_per_key", after.bits_per_key,
                   "fpr_asked", small->streams ? NULL : json_real(after.plan.fpr), "fpr_now",

@@ -74,7 +74,8 @@ static double keys_of_stored(const perhaps_filter *f, double stored)
     for (int i = 0; i <= INTERVALS; i++) {
         const double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
         const double rate = f->kind->predict(&g, floor(stored * i / (double)INTERVALS));
-        sum += weight / fmax(1 - rate, 1e-9);
+        sum +=
+            weight / (rate < 1 ? fmax(1 - rate, 1e-9) : 1); /* of a count that cannot be true */
     }
     return sum * stored / (double)INTERVALS / 3;
 }
