@@ -209,7 +209,7 @@ static void expect_same_as_planned(const perhaps_filter *small, const struct per
         memcpy(&key, hashed.bytes, sizeof key);
         expect_success(f->kind->add(f, &key, &key, 1, false, &answer, &done));
     }
-    *f->counters = *small->counters;
+    filter_be_like(f, small);
     expect(perhaps_equal(f, small));
     scoped_bytes bytes = saved_bytes(small);
     expect_saves_as(f, &bytes);
@@ -252,6 +252,18 @@ static void expect_smallest(const perhaps_filter *f, const perhaps_filter *small
     }
 }
 
+/* A key sets a bit in the large filter if it does in the small one, where more are set already;
+ * so the small one counts fewer, but tells of as many.  (What the number is beside the true one
+ * is tried by counts_test.c.) */
+static void expect_same_number(const perhaps_filter *f, const perhaps_filter *small)
+{
+    const struct perhaps_stats before = stats_of(f), after = stats_of(small);
+    const double keys = (double)before.keys_estimated, rate = fmin(after.fpr_now, 0.99);
+    expect(after.keys <= before.keys + 1);
+    expect(fabs((double)after.keys_estimated - keys) <=
+           1 + DEVIATIONS * sqrt(keys * rate + 1) / (1 - rate));
+}
+
 static void expect_shrinks(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                            double asked, size_t nkeys, struct rng *rng)
 {
@@ -271,7 +283,7 @@ static void expect_shrinks(const struct perhaps_kind *kind, uint64_t capacity, d
     expect(f->body_nbytes / 2 + LINE_NBYTES >= small->body_nbytes);
     expect(small->geometry.fpr == (asked > 0 ? asked : fpr));
     expect(exact_rate(small) <= small->geometry.fpr);
-    expect(small->counters->keys == f->counters->keys);
+    expect_same_number(f, small);
     expect_all_found(small, &keys);
     expect_same_as_planned(small, &keys);
     expect_smallest(f, small);
@@ -418,7 +430,7 @@ static void expect_chain_shrinks(const char *base, uint64_t capacity, size_t nke
     expect_success(perhaps_shrink(f, asked, &small));
     expect(perhaps_memory_nbytes(small) < perhaps_memory_nbytes(f));
     expect(small->parts.count == f->parts.count);
-    expect(small->counters->keys == f->counters->keys);
+    expect_same_number(f, small);
     expect_all_found(small, &keys);
     expect(exact_rate(small) <= small->geometry.fpr);
     scoped_bytes bytes = saved_bytes(small);
