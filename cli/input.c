@@ -568,8 +568,12 @@ uint64_t input_estimate(const struct settings *settings)
 
 bool input_is_sized_last(const struct settings *settings)
 {
-    return settings->verb->bit == BUILD && !request_size(settings).capacity &&
-           !request_changes_later(settings) && find_pipe(settings);
+    if (settings->verb->bit != BUILD || request_size(settings).capacity)
+        return false;
+    return find_pipe(settings)
+               ? !request_changes_later(settings) ||
+                     (request_stores_copies(settings) && !request_may_grow(settings))
+               : request_stores_copies(settings);
 }
 
 struct size input_size(const struct settings *settings)

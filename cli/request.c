@@ -175,6 +175,14 @@ bool request_changes_later(const struct settings *s)
             (kind_can(s->kind, PERHAPS_CAN_GROW) || kind_can(s->kind, PERHAPS_CAN_FORGET)));
 }
 
+bool request_stores_copies(const struct settings *s)
+{
+    return s->removable && !s->counts && !s->grow && !s->until && !s->factor && !s->base &&
+           !s->integers.high &&
+           !(s->kind &&
+             (kind_can(s->kind, PERHAPS_CAN_GROW) || kind_can(s->kind, PERHAPS_CAN_FORGET)));
+}
+
 bool request_may_grow(const struct settings *settings)
 {
     return !settings->integers.high &&

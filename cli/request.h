@@ -32,6 +32,10 @@ bool request_is_static(const struct settings *settings);
  * range of integers has room for all of them. */
 bool request_changes_later(const struct settings *settings);
 
+/* Returns whether the filter stores copies of keys, in a kind of fixed size: how much room they
+ * need depends on how many of each key there are. */
+bool request_stores_copies(const struct settings *settings);
+
 /* Returns whether the filter may begin small and grow: no kind is named, or one that grows. */
 bool request_may_grow(const struct settings *settings);
 

@@ -205,6 +205,7 @@ static void begin_builder(struct target *target, struct perhaps_options *options
     const bool in_memory = settings->tmp && strcmp(settings->tmp, NO_FOLDER) == 0;
     const struct perhaps_build_options how = { .memory_nbytes = settings->memory_nbytes,
                                                .folder = in_memory ? NULL : settings->tmp,
+                                               .leaves_room = request_stores_copies(settings),
                                                .in_memory = in_memory,
                                                .threads = (unsigned)input_nthreads(settings),
                                                .stopped = is_stopped,
@@ -544,7 +545,7 @@ static void translate(const struct perhaps_cluster_stats *from, struct perhaps_s
     *to = (struct perhaps_stats){ .plan = from->plan,
                                   .hash = from->hash,
                                   .keys = from->keys,
-                                  .keys_estimated = from->keys_estimated,
+                                  .keys_different = from->keys_estimated,
                                   .load = from->load,
                                   .memory_nbytes = from->memory_nbytes,
                                   .fpr_now = from->fpr_now };

@@ -178,9 +178,9 @@ static void report_join(const struct settings *settings, const struct target *wh
         rate = text_of(", a rate of %s", share(stats.fpr_now).s);
     summarize(settings, facts, "%s into %s: %s%s, %s%s%s, %s",
               counted(settings->ninputs, "filter").s, whole->path,
-              counts_all(whole->filter) ? "" : about, counted(stats.keys_estimated, "key").s,
+              counts_all(whole->filter) ? "" : about, counted(stats.keys_different, "key").s,
               scaled((double)stats.plan.body_nbytes, "B").s, rate.s,
-              room_of(&stats.plan, stats.keys_estimated).s,
+              room_of(&stats.plan, stats.keys_different).s,
               duration(seconds_worked(settings)).s);
 }
 
@@ -241,7 +241,7 @@ static void report_copy(const struct target *from, const struct target *to)
                   (json_int_t)stats.memory_nbytes, "partitions", (json_int_t)servers.partitions,
                   "nodes", (json_int_t)servers.nodes);
     summarize(settings, facts, "%s copied to %s: about %s, %s, %s, %s", from->path, to->path,
-              counted(stats.keys_estimated, "key").s,
+              counted(stats.keys_different, "key").s,
               scaled((double)stats.memory_nbytes, "B").s, duration(seconds).s,
               scaled((double)stats.memory_nbytes / seconds, "B/s").s);
 }

@@ -248,8 +248,9 @@ TEST_EACH(test_bits_are_monotone, in_registry)
             continue;
         double bits = weighted_bits(kind->name, 1e6, fpr);
         double more = weighted_bits(kind->name, 1e10, fpr);
-        expect(bits > (has_parts(kind) ? last / line_worth : last) ||
-               (grows_in_place(kind) && bits >= last)); /* slots for copies have a least width */
+        expect(
+            bits > (has_parts(kind) ? last / line_worth : last) ||
+            (grows_in_place(kind) && bits >= last)); /* slots for copies have a least width */
         expect(gets_full(kind) ? more <= bits && more > bits * 0.95
                                : fabs(more / bits - 1) < 0.5);
         last = bits;
@@ -411,6 +412,28 @@ TEST(test_range)
     options.capacity = 1000;
     expect_success(perhaps_plan_for(&options, &plan));
     expect(strstr(plan.why, "sorted"));
+}
+
+/* What a kind, or a chain over some base, reaches by its name is found without a name. */
+TEST(test_found)
+{
+    static const unsigned all[] = { PERHAPS_CAN_GROW, PERHAPS_CAN_GROW | PERHAPS_CAN_REMOVE,
+                                    PERHAPS_CAN_GROW | PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT,
+                                    PERHAPS_CAN_REMOVE,
+                                    PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (double fpr = 0.5; fpr > 1e-14; fpr /= 8)
+            for (uint64_t capacity = 10; capacity <= 10000000; capacity *= 1000) {
+                struct perhaps_options options = asked(NULL, capacity, fpr);
+                struct perhaps_plan plan;
+                options.needs = all[i];
+                scene("needs %u, %llu keys, fpr %g", all[i], (unsigned long long)capacity, fpr);
+                int error = perhaps_plan_for(&options, &plan);
+                EACH_KIND(kind, in_registry) {
+                    options.kind = kind->name;
+                    expect(!error || perhaps_plan_for(&options, &plan));
+                }
+            }
 }
 
 TEST(test_ranges_refused)

@@ -237,7 +237,7 @@ static void expect_smallest(const perhaps_filter *f, const perhaps_filter *small
 {
     unsigned failed = 0;
     const struct folds *ops = f->kind->folds;
-    double fpr = small->geometry.fpr, keys = (double)small->counters->keys;
+    double fpr = small->geometry.fpr, keys = filter_different(f);
     uint64_t units = ops->units(&f->geometry), left = ops->units(&small->geometry);
     for (uint64_t fewer = 1; fewer < left && keys > 100 && failed < FOLD_TRIES; fewer++) {
         struct geometry g = f->geometry;
@@ -258,9 +258,9 @@ static void expect_smallest(const perhaps_filter *f, const perhaps_filter *small
 static void expect_same_number(const perhaps_filter *f, const perhaps_filter *small)
 {
     const struct perhaps_stats before = stats_of(f), after = stats_of(small);
-    const double keys = (double)before.keys_estimated, rate = fmin(after.fpr_now, 0.99);
+    const double keys = (double)before.keys_different, rate = fmin(after.fpr_now, 0.99);
     expect(after.keys <= before.keys + 1);
-    expect(fabs((double)after.keys_estimated - keys) <=
+    expect(fabs((double)after.keys_different - keys) <=
            1 + DEVIATIONS * sqrt(keys * rate + 1) / (1 - rate));
 }
 

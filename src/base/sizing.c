@@ -80,8 +80,7 @@ double sizing_keys_at_limit(uint64_t capacity, double fpr)
     return (double)capacity + missing_slack(capacity, fpr) / (1 - fpr);
 }
 
-/* Returns how many of 'keys' different keys are expected to be taken for present when they are
- * added: the integral of the fpr over the keys, by Simpson's rule. */
+/* The integral of the fpr over the keys, by Simpson's rule. */
 static double missing_keys(double keys, double (*rate)(void *context, double keys),
                            void *context)
 {

@@ -205,7 +205,8 @@ static int make(perhaps_builder *b, const struct perhaps_options *options)
     return error ? error : fill(b);
 }
 
-/* Copies of few keys crowd the slots of a cuckoo filter, which then needs to be larger. */
+/* Copies crowd the slots of a cuckoo filter: with two of each key it needs a little more room, with
+ * four three times as much.  If none suffices, a key has more than the kind holds. */
 int sized_finish(perhaps_builder *b)
 {
     enum { TRIES = 10 };
@@ -223,8 +224,8 @@ int sized_finish(perhaps_builder *b)
     if (!error)
         error = make(b, &options);
     for (int i = 1; error == PERHAPS_ERR_FULL && i < TRIES; i++) {
-        options.capacity += options.capacity / 8 + 1;
+        options.capacity += options.capacity / 4 + 1;
         error = make(b, &options);
     }
-    return error;
+    return error == PERHAPS_ERR_FULL && b->stores_copies ? PERHAPS_ERR_COPIES : error;
 }

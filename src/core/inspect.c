@@ -51,7 +51,8 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
     *stats = (struct perhaps_stats){
         .hash = perhaps_hash_name(f->hasher.id),
         .keys = filter_keys(f),
-        .keys_estimated = (uint64_t)round(fmin(filter_different(f), 0x1p63)),
+        .keys_estimated = filter_is_estimated(f),
+        .keys_different = (uint64_t)round(fmin(filter_different(f), 0x1p63)),
         .load = fill.load,
         .memory_nbytes = nbytes,
         .fpr_now = fill.fpr,

@@ -52,7 +52,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     if (!error) {
         take_body(f, both);
         f->counters->keys = both->counters->keys;
-        f->keys_estimated = f->keys_estimated || both->keys_estimated;
+        f->keys_estimated = both->keys_estimated;
         filter_reset_room(f);
     }
     perhaps_free(both);
@@ -76,7 +76,7 @@ int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
     if (error)
         return error;
     f->kind->intersect(f, other);
-    filter_become_estimated(f, true);
+    filter_become_estimated(f);
     return 0;
 }
 

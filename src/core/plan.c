@@ -27,40 +27,69 @@ static const struct filter_kind *next_that_meets(unsigned needs, bool exact, siz
     return NULL;
 }
 
-/* Returns the first kind that meets the needs, whatever the capacity and the fpr. */
-static const struct filter_kind *first_that_meets(unsigned needs)
+/* Plans a filter of this kind; a composite over g->base, or over its usual base if that is NULL.
+ * Returns 0 or an error of perhaps_plan_for(). */
+static int plan_over(const struct perhaps_options *options, const struct filter_kind *kind,
+                     const struct filter_kind *base, struct geometry *g, char *why)
 {
-    const struct filter_kind *kind;
-    size_t index = 0;
-    while ((kind = next_that_meets(needs, false, &index)) && kind->pays)
-        continue;
-    return kind;
+    *g = (struct geometry){
+        .capacity = options->capacity, .fpr = options->fpr, .base = base, .first = g->first
+    };
+    return geometry_plan(kind, options, g, why);
 }
 
-/* Sets *base to the kind of a composite's parts: the one that the options name, or the first
- * one that meets the needs which a composite meets only if its parts do; or NULL, which stands
- * for the usual one.  Returns 0, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_UNSUPPORTED. */
-static int plan_base(const struct perhaps_options *options, const struct composite *composite,
-                     const struct filter_kind **base)
+/* Returns whether a chain over this base comes to a thousand times its capacity and more: each
+ * layer has a lower fpr than the one before. */
+static bool grows_far(const struct perhaps_options *options, const struct filter_kind *base)
 {
-    unsigned needs = options->needs & composite->inherits;
-    *base = options->base ? kind_by_name(options->base)
-            : needs       ? first_that_meets(needs)
-                          : NULL;
-    if (!*base)
-        return options->base ? PERHAPS_ERR_ARGUMENT : 0;
-    return meets(*base, needs) ? 0 : PERHAPS_ERR_UNSUPPORTED;
+    enum { LAYERS = 10 };
+    struct perhaps_options layer;
+    struct geometry g = { 0 };
+    char why[WHY_NBYTES];
+    if (perhaps_layer_options(options, LAYERS, &layer))
+        return false;
+    g.capacity = layer.capacity;
+    g.fpr = layer.fpr;
+    return !geometry_plan(base, &layer, &g, why);
+}
+
+/* Plans a composite over the first base that meets the needs which a composite meets only if its
+ * parts do, and that reaches the fpr and the size. */
+static int plan_over_any(const struct perhaps_options *options, const struct filter_kind *kind,
+                         unsigned needs, struct geometry *g, char *why)
+{
+    int error = PERHAPS_ERR_UNSUPPORTED;
+    const struct filter_kind *base;
+    struct geometry part = { 0 }, *first = g->first;
+    for (size_t index = 0; (base = next_that_meets(needs, false, &index));) {
+        if (base->composite || base->grows)
+            continue;
+        g->first = first ? first : &part;
+        error = plan_over(options, kind, base, g, why);
+        if (!error && ((base->pays && !base->pays(g->first)) ||
+                       (kind->about.abilities & PERHAPS_CAN_GROW && !grows_far(options, base))))
+            error = PERHAPS_ERR_LIMIT;
+        if (error != PERHAPS_ERR_LIMIT)
+            break;
+    }
+    g->first = first;
+    return error;
 }
 
 /* Plans a filter of this kind.  Returns 0 or an error of perhaps_plan_for(). */
 static int plan_kind(const struct perhaps_options *options, const struct filter_kind *kind,
                      struct geometry *g, char *why)
 {
-    *g = (struct geometry){ .capacity = options->capacity,
-                            .fpr = options->fpr,
-                            .first = g->first };
-    int error = kind->composite ? plan_base(options, kind->composite, &g->base) : 0;
-    return error ? error : geometry_plan(kind, options, g, why);
+    if (!kind->composite)
+        return plan_over(options, kind, NULL, g, why);
+    const unsigned needs = options->needs & kind->composite->inherits;
+    const struct filter_kind *base = options->base ? kind_by_name(options->base) : NULL;
+    if (options->base && !base)
+        return PERHAPS_ERR_ARGUMENT;
+    if (base && !meets(base, needs))
+        return PERHAPS_ERR_UNSUPPORTED;
+    return base || !needs ? plan_over(options, kind, base, g, why)
+                          : plan_over_any(options, kind, needs, g, why);
 }
 
 /* Plans the first kind that meets the needs and reaches the fpr and the size, of those that are
@@ -81,14 +110,37 @@ static int plan_any_of(const struct perhaps_options *options, unsigned needs, bo
     return error;
 }
 
+/* Returns whether another kind may do what one could not. */
+static bool is_not_this_kind(int error)
+{
+    return error == PERHAPS_ERR_UNSUPPORTED || error == PERHAPS_ERR_LIMIT;
+}
+
+/* Plans a composite that meets the needs with the right base. */
+static int plan_composite(const struct perhaps_options *options, unsigned needs,
+                          const struct filter_kind **kind, struct geometry *g, char *why)
+{
+    int error = PERHAPS_ERR_UNSUPPORTED;
+    for (size_t index = 0; (*kind = kind_by_index(index)); index++) {
+        if (!(*kind)->composite || !meets(*kind, needs & ~(*kind)->composite->inherits))
+            continue;
+        error = plan_kind(options, *kind, g, why);
+        if (!is_not_this_kind(error))
+            break;
+    }
+    return error;
+}
+
 static int plan_any(const struct perhaps_options *options, unsigned needs,
                     const struct filter_kind **kind, struct geometry *g, char *why)
 {
     int error = plan_any_of(options, needs, needs & PERHAPS_CAN_BUILD, kind, g, why);
-    bool others = error == PERHAPS_ERR_UNSUPPORTED || error == PERHAPS_ERR_LIMIT;
-    return needs & PERHAPS_CAN_BUILD && others
-               ? plan_any_of(options, needs, false, kind, g, why)
-               : error;
+    if (needs & PERHAPS_CAN_BUILD && is_not_this_kind(error))
+        error = plan_any_of(options, needs, false, kind, g, why);
+    if (error != PERHAPS_ERR_LIMIT || plan_is_exact(options))
+        return error;
+    error = plan_composite(options, needs, kind, g, why);
+    return error == PERHAPS_ERR_UNSUPPORTED ? PERHAPS_ERR_LIMIT : error;
 }
 
 bool plan_is_exact(const struct perhaps_options *options)

@@ -184,7 +184,7 @@ static void count_small(const struct large *large, perhaps_filter *small, double
     const uint64_t count = filter_count_of(small, large->counted, rate);
     small->counters->keys = count;
     if (different != (double)before || different != (double)count)
-        filter_become_estimated(small, true);
+        filter_become_estimated(small);
 }
 
 /* Makes the filter that is smaller by this factor.  Returns 0; PERHAPS_ERR_LIMIT if no such

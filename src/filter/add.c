@@ -30,7 +30,7 @@ enum { LOOKED_AT_NBYTES = 16 << 10 };
 static bool is_looked_at(const perhaps_filter *f)
 {
     return f->kind->rate_with && !f->is_part &&
-           (f->geometry.body_nbytes <= LOOKED_AT_NBYTES || (f->keys_estimated && !f->shared));
+           (f->geometry.body_nbytes <= LOOKED_AT_NBYTES || (!f->shared && f->keys_estimated));
 }
 
 void filter_reset_room(perhaps_filter *f)
@@ -71,7 +71,8 @@ static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 
 bool filter_counts_twice(const perhaps_filter *f)
 {
-    return f->shared && f->kind->rate_with && !(f->writers && f->loops.one_line);
+    return f->shared && f->kind->rate_with && !f->counts_once &&
+           !(f->writers && f->loops.one_line);
 }
 
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
@@ -115,7 +116,7 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
     uint64_t keys = counter_get(&f->counters->keys);
-    if (!f->keys_estimated || keys == counter_get(&f->full_at))
+    if (!filter_is_estimated(f) || keys == counter_get(&f->full_at))
         return false;
     if (keys < f->geometry.key_limit)
         return true; /* another process did */
@@ -151,6 +152,8 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
     int error = f->kind->add(f, key, key, 1, unless_present, answer, &added);
     if (error || *answer)
         counter_take(f, &f->counters->keys, 1);
+    else
+        note_count(f);
     return error;
 }
 
@@ -203,6 +206,8 @@ static int add_reserved(perhaps_filter *f, const struct keyhash *keys,
     if (reserved) {
         error = f->kind->add(f, keys, ahead, reserved, unless_present, answer, added);
         size_t stored = *added - count_true(answer, *added);
+        if (stored)
+            note_count(f);
         counter_take(f, &f->counters->keys, reserved - stored);
     }
     if (holds)
@@ -291,7 +296,7 @@ bool filter_keeps_rate(const perhaps_filter *f)
 int filter_unite(perhaps_filter *f, const perhaps_filter *other)
 {
     int error = f->kind->merge(f, other);
-    f->keys_estimated = f->keys_estimated || f->kind->rate_with;
+    f->keys_estimated = f->kind->rate_with != NULL;
     if (!error && !f->kind->composite && !filter_keeps_rate(f))
         error = PERHAPS_ERR_FULL;
     return error;

@@ -19,21 +19,6 @@
 #include "../base/sizing.h"
 #include "counters.h"
 
-uint64_t filter_keys(const perhaps_filter *f)
-{
-    const uint64_t keys = counter_get(&f->counters->keys);
-    double most = 0;
-    if (!filter_is_estimated(f))
-        return keys;
-    if (f->keys_estimated) {
-        const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
-        most = 1.01 * there.value + SIZING_DEVIATIONS * there.error + 1;
-    }
-    for (size_t i = 0; i < parts_count(f); i++)
-        most += (double)filter_keys(f->parts.part[i]);
-    return (double)keys > most ? (uint64_t)most : keys;
-}
-
 bool filter_counts_bits(const perhaps_filter *f)
 {
     return f->kind->counted && !f->removes;
@@ -44,6 +29,29 @@ static struct marking marking_of(const perhaps_filter *f)
     struct marking m;
     f->kind->compares->marking(&f->geometry, &m);
     return m;
+}
+
+/* Returns how many keys may be counted at most by what the bits tell, with what chance and a
+ * sample may add to it. */
+static double most_counted(const perhaps_filter *f)
+{
+    const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
+    const double sampled = f->geometry.body_nbytes > SAMPLE_NBYTES ? 0.01 : 0;
+    const double keys = (1 + sampled) * there.value + SIZING_DEVIATIONS * there.error;
+    return isfinite(keys) ? f->kind->counted(&f->geometry, ceil(keys)) + 1 : 0x1p60;
+}
+
+uint64_t filter_keys(const perhaps_filter *f)
+{
+    const uint64_t keys = counter_get(&f->counters->keys);
+    uint64_t sum = 0;
+    if (!filter_is_estimated(f))
+        return keys;
+    if (f->kind->rate_with)
+        return (uint64_t)fmin((double)keys, most_counted(f));
+    for (size_t i = 0; i < parts_count(f); i++)
+        sum += filter_keys(f->parts.part[i]);
+    return keys < sum ? keys : sum;
 }
 
 /* Returns n for a count C(n).  C is concave, so Newton's steps from the left never pass the

@@ -62,6 +62,14 @@ static inline size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
     return 0;
 }
 
+/* To be called when keys were counted that other threads may have counted, too. */
+static inline void note_count(perhaps_filter *f)
+{
+    if (f->shared && !__atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED) &&
+        filter_counts_twice(f))
+        __atomic_store_n(&f->keys_estimated, true, __ATOMIC_RELAXED);
+}
+
 /* Returns up to how many keys a key of a shared filter may be added without the limit lock. */
 static inline uint64_t shared_room_until(const perhaps_filter *f)
 {

@@ -200,14 +200,15 @@ struct perhaps_filter {
     struct recording *recording; /* NULL: what is done with the filter is not recorded */
     enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
     enum perhaps_preference preference : 8; /* for memory that the filter takes later */
-    bool is_part;                           /* of a composite */
-    bool shared;             /* several threads may write; if mapped, processes, too */
-    bool read_only;          /* mapped, and not shared */
-    bool removes;            /* the kind can remove, and so can the base of a composite */
-    bool counts : 1;         /* the same for counting */
-    bool is_set : 1;         /* the kind can, but this filter does not: it stores no copies */
-    bool keys_estimated : 1; /* the number of keys may be wrong: see add.c */
-    uint8_t limit_lock;      /* of a shared filter: taken near the key limit, and to grow */
+    bool shared;          /* several threads may write; if mapped, processes, too */
+    bool removes;         /* the kind can remove, and so can the base of a composite */
+    bool counts : 1;      /* the same for counting */
+    bool is_set : 1;      /* the kind can, but this filter does not: it stores no copies */
+    bool is_part : 1;     /* of a composite */
+    bool read_only : 1;   /* mapped, and not shared */
+    bool counts_once : 1; /* its keys are added one after the other, by a recorder */
+    bool keys_estimated;  /* the number of keys may be wrong (add.c); to be read by an atomic */
+    uint8_t limit_lock;   /* of a shared filter: taken near the key limit, and to grow */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
      * bytes of locks or queues.  NULL for other filters. */
@@ -598,11 +599,14 @@ void filter_become_set(perhaps_filter *f);
  * counters and preference, and whether it is a set and its count an estimate. */
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model);
 
-/* Notes whether the number of keys of a filter, and of its parts, is an estimate: where it comes to
+/* Notes that the number of keys of a filter, and of its parts, is an estimate: where it comes to
  * the key limit, the bits decide (add.c).  Changes nothing in kinds that always count exactly. */
-void filter_become_estimated(perhaps_filter *f, bool estimated);
+void filter_become_estimated(perhaps_filter *f);
 
-/* Returns whether that was noted of the filter or of any of its parts, and keys came since. */
+/* Notes that no two threads add to a filter, or to its parts, at the same moment. */
+void filter_count_once(perhaps_filter *f);
+
+/* Returns whether the number of keys is an estimate, of the filter or of any of its parts. */
 bool filter_is_estimated(const perhaps_filter *f);
 
 /* Completes a filter by attach() of its kind, if it has one.  Returns 0 or its error. */

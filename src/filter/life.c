@@ -96,7 +96,6 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
         return PERHAPS_ERR_MEMORY;
     }
     filter_bind(f);
-    f->keys_estimated = filter_counts_twice(f);
     filter_reset_room(f);
     *filter = f;
     return 0;
@@ -113,12 +112,27 @@ void filter_become_set(perhaps_filter *f)
         filter_become_set(f->parts.part[i]);
 }
 
-void filter_become_estimated(perhaps_filter *f, bool estimated)
+void filter_become_estimated(perhaps_filter *f)
 {
-    f->keys_estimated = estimated && f->kind->rate_with;
+    f->keys_estimated = f->kind->rate_with != NULL;
     filter_reset_room(f);
     for (size_t i = 0; i < f->parts.count; i++)
-        filter_become_estimated(f->parts.part[i], estimated);
+        filter_become_estimated(f->parts.part[i]);
+}
+
+void filter_count_once(perhaps_filter *f)
+{
+    f->counts_once = true;
+    for (size_t i = 0; i < f->parts.count; i++)
+        filter_count_once(f->parts.part[i]);
+}
+
+bool filter_is_estimated(const perhaps_filter *f)
+{
+    bool any = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < parts_count(f) && !any; i++)
+        any = filter_is_estimated(f->parts.part[i]);
+    return any;
 }
 
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
@@ -127,16 +141,8 @@ void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
     f->preference = model->preference;
     if (model->is_set)
         filter_become_set(f);
-    f->keys_estimated = f->keys_estimated || model->keys_estimated;
+    f->keys_estimated = __atomic_load_n(&model->keys_estimated, __ATOMIC_RELAXED);
     filter_reset_room(f);
-}
-
-bool filter_is_estimated(const perhaps_filter *f)
-{
-    bool any = f->keys_estimated && counter_get(&f->counters->keys);
-    for (size_t i = 0; i < parts_count(f) && !any; i++)
-        any = filter_is_estimated(f->parts.part[i]);
-    return any;
 }
 
 int filter_attach(perhaps_filter *f)
@@ -361,7 +367,7 @@ void filter_clear(perhaps_filter *f)
     else
         memset(f->body.bytes, 0, f->geometry.body_nbytes);
     *f->counters = (struct counters){ 0 };
-    f->keys_estimated = filter_counts_twice(f);
+    f->keys_estimated = false;
     filter_reset_room(f);
 }
 

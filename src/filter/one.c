@@ -161,6 +161,8 @@ static ALWAYS_INLINE int add_shared(perhaps_filter *f, struct keyhash hash, bool
     if (done > SHARED_PRESENT)
         return add_hash_shared(f, hash, was_present);
     *was_present = done == SHARED_PRESENT;
+    if (!f->loops.one_line && !*was_present)
+        note_count(f);
     return 0;
 }
 

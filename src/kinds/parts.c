@@ -42,6 +42,7 @@ static int parts_take(perhaps_filter *f, perhaps_filter *part, int error)
     if (error)
         return error;
     parts_mark(part);
+    part->counts_once = f->counts_once;
     if (is_of_sets(f))
         filter_become_set(part);
     error = filter_adopt(f, part);

@@ -244,7 +244,7 @@ static void begin_to_save(struct journal *j)
     j->saving = true;
     int error = journal_write_frame(j, true);
     if (!error)
-        error = filter_copy(f, &f->hasher, &f->allocator, f->shared, &j->copy);
+        error = filter_copy(f, &f->hasher, &f->allocator, false, &j->copy);
     copy_mark(j);
     j->tail = j->end;
     j->has_thread = !error && begin_thread(j) == 0;

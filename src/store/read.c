@@ -219,8 +219,10 @@ static int read_sections(struct reading *r, perhaps_filter **filter)
         error = make_all(r);
     if (!error && h->set)
         filter_become_set(r->made[0]);
-    if (!error && (h->estimated || r->way->to_record)) /* a recorder adds one key at a time */
-        filter_become_estimated(r->made[0], h->estimated);
+    if (!error && h->estimated)
+        filter_become_estimated(r->made[0]);
+    if (!error && r->way->to_record)
+        filter_count_once(r->made[0]);
     if (!error && h->set != r->made[0]->is_set)
         error = PERHAPS_ERR_DAMAGED; /* a kind that is always one */
     if (error)
