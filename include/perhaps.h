@@ -788,7 +788,8 @@ PERHAPS_API void perhaps_digest(const perhaps_filter *filter, uint8_t digest[16]
  * and computed from all its bits, is at most 'fpr'; 0 stands for the fpr of the filter.  This
  * is the fpr that the new filter then keeps.  (If many more bits are set than by so many keys,
  * as crafted keys can do, not all sizes are tried.)  It has room for as many keys more as its
- * size allows, or is full.  Only divisors of the number of lines (bloom: of whole lines of
+ * size allows, by perhaps_stats; or is full, and its capacity is the number of its keys then
+ * (other keys in their place may not all fit).  Only divisors of the number of lines (bloom: of whole lines of
  * bits) can be used; plans choose numbers with many divisors.
  *
  * Returns 0; or sets *small to NULL and returns PERHAPS_ERR_LIMIT if nothing becomes smaller,

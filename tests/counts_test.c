@@ -20,6 +20,7 @@ struct told {
     const struct perhaps_keys *keys; /* from the first to the end are in it */
     size_t first, end;
     size_t extra;   /* so many keys more may seem to be there */
+    bool crowded;   /* its capacity is what it has, and other keys need not fit */
     bool from_bits; /* the number of keys comes from the bits, and not from counting them */
 };
 
@@ -64,11 +65,11 @@ static void add_more(perhaps_filter *f, struct told *t, size_t n)
     t->end += more.count;
 }
 
-/* Returns how many keys there is room for, by what is told. */
-static size_t room_of(const perhaps_filter *f)
+/* Returns how many keys there is room for in f, which is t->f or like it, by what is told. */
+static size_t room_of(const perhaps_filter *f, const struct told *t)
 {
     const struct perhaps_stats stats = stats_of(f);
-    return stats.keys_different < stats.plan.capacity
+    return stats.keys_different < stats.plan.capacity && !t->crowded
                ? (size_t)(stats.plan.capacity - stats.keys_different)
                : 0;
 }
@@ -77,7 +78,7 @@ static void expect_room(struct told *t)
 {
     if (!gets_full(perhaps_kind_of(t->f)))
         return;
-    add_more(t->f, t, room_of(t->f));
+    add_more(t->f, t, room_of(t->f, t));
     expect_true(t);
 }
 
@@ -130,12 +131,20 @@ static bool journal(struct told *t, const struct count_case *c)
     expect_success(perhaps_save(t->f, path.text));
     if (perhaps_open(path.text, &live, &f))
         return false;
-    add_more(f, t, room_of(f) / 3);
+    add_more(f, t, room_of(f, t) / 3);
     expect_success(perhaps_checkpoint(f));
-    add_more(f, t, room_of(f) / 4);
+    add_more(f, t, room_of(f, t) / 4);
     expect_success(perhaps_sync(f));
     perhaps_free(f);
     return take(t, open_file(path.text, &load_it));
+}
+
+/* Takes a filter that was made smaller. */
+static bool take_small(struct told *t, perhaps_filter *small)
+{
+    const struct perhaps_stats stats = stats_of(small);
+    t->crowded |= stats.keys_different + 1 >= stats.plan.capacity;
+    return take(t, small);
 }
 
 /* Returns the rate to shrink to: the usual one, or another. */
@@ -151,7 +160,7 @@ static bool shrink(struct told *t, const struct count_case *c)
     perhaps_filter *small;
     if (perhaps_shrink(t->f, rate_to_shrink(c), &small))
         return false;
-    return take(t, small);
+    return take_small(t, small);
 }
 
 static bool shrink_to_file(struct told *t, const struct count_case *c)
@@ -160,7 +169,7 @@ static bool shrink_to_file(struct told *t, const struct count_case *c)
     const struct perhaps_shrink_options how = { .fpr = rate_to_shrink(c) };
     if (perhaps_shrink_save(t->f, &how, path.text))
         return false;
-    return take(t, open_file(path.text, &load_it));
+    return take_small(t, open_file(path.text, &load_it));
 }
 
 static bool shrink_twice(struct told *t, const struct count_case *c)
@@ -182,7 +191,7 @@ static perhaps_filter *other_of(const struct told *t, size_t first, size_t end)
  * keys of t are among them, where a key in both counts once. */
 static size_t others(const struct told *t, bool common, size_t *end)
 {
-    const size_t half = (t->end - t->first) / 2, room = room_of(t->f);
+    const size_t half = (t->end - t->first) / 2, room = room_of(t->f, t);
     *end = t->end + (room < half ? room : half);
     return common ? t->first + half : t->end;
 }
