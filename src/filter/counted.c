@@ -89,16 +89,15 @@ static double keys_of_stored(const perhaps_filter *f, double stored)
 }
 
 /* Of the keys that came to a layer of a chain, the layers before it had taken some for present,
- * which it never got. */
+ * which it never got; as many as the rate from its bits says, since a small layer may be far from
+ * what is predicted. */
 static double keys_of_layers(const perhaps_filter *f)
 {
     double keys = 0, missed = 1;
     for (size_t i = 0; i < parts_count(f); i++) {
         const perhaps_filter *layer = f->parts.part[i];
-        const struct geometry g = filter_geometry(layer);
-        const double here = filter_different(layer);
-        keys += here / fmax(missed, 1e-9);
-        missed *= 1 - f->geometry.base->predict(&g, floor(fmin(here, 0x1p60)));
+        keys += filter_different(layer) / fmax(missed, 1e-9);
+        missed *= 1 - layer->kind->measure(layer, SAMPLE_NBYTES / parts_count(f)).fpr;
     }
     return keys;
 }
