@@ -180,7 +180,7 @@ static struct text size_of(const struct target *target, const struct perhaps_sta
         return text_of(", folded to 1/%ju of %s", (uintmax_t)factor,
                        scaled((double)factor * (double)stats->memory_nbytes, "B").s);
     if (!target->sized || factor || plan->capacity > nkeys)
-        return room_of(plan, stats->keys);
+        return room_of(plan, stats->keys_different);
     return plan->capacity == nkeys
                ? text_of(", sized for the %s that came", counted(nkeys, "key").s)
                : text_of(", sized for %s", counted(plan->capacity, "different key").s);

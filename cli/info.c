@@ -89,16 +89,6 @@ static json_t *segments_of(const struct settings *settings, const struct perhaps
     return optional(settings, known && !settings->json ? 0 : stats->elastic.segments);
 }
 
-/* Returns how many different keys were added, in expectation: those that were counted, and
- * those that set no bit when they came.  For a window only the former, since nobody knows what
- * it has forgotten. */
-static uint64_t estimate_keys(const perhaps_filter *filter, const struct perhaps_stats *stats)
-{
-    if (counts_all(filter) || kind_can(stats->plan.kind, PERHAPS_CAN_FORGET))
-        return stats->keys;
-    return stats->keys + (uint64_t)expected_unseen(filter, 0, stats->keys);
-}
-
 /* Returns how many keys the filter has; for people a sentence, if it is an estimate. */
 static json_t *keys_of(const struct settings *settings, const perhaps_filter *filter,
                        const struct perhaps_stats *stats)
@@ -106,7 +96,7 @@ static json_t *keys_of(const struct settings *settings, const perhaps_filter *fi
     if (settings->json || counts_all(filter) || stats->keys == 0)
         return json_integer((json_int_t)stats->keys);
     return json_sprintf("about %s different ones (%s of them %s)",
-                        grouped(estimate_keys(filter, stats)).s, grouped(stats->keys).s,
+                        grouped(stats->keys_different).s, grouped(stats->keys).s,
                         can_store_copies(&stats->plan) ? "are stored" : "set a bit");
 }
 
@@ -153,7 +143,7 @@ static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats
     char ahead[WINDOW_TEXT_MAX];
     const struct perhaps_plan *plan = &stats->plan;
     json_t *notes = json_array();
-    if (is_full(plan, estimate_keys(filter, stats)))
+    if (is_full(plan, stats->keys_different))
         json_array_append_new(notes,
                               json_string("it is full: one that takes more keys is built with "
                                           "-n, or with --grow"));
@@ -298,7 +288,7 @@ static void print_info_of_file(const struct target *target, const struct perhaps
     if (!S_ISREG(file.st_mode))
         file.st_size = (off_t)perhaps_write_nbytes(filter);
     print_info(
-        target, stats, NULL, keys_of(settings, filter, stats), estimate_keys(filter, stats),
+        target, stats, NULL, keys_of(settings, filter, stats), stats->keys_different,
         json_pack("{s:I, s:o*, s:o*, s:o*, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, "
                   "s:s, s:o*, "
                   "s:o, s:o*, s:o*, "

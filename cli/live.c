@@ -62,6 +62,6 @@ void verb_backup(const struct settings *settings)
     summarize(settings,
               json_pack("{s:o, s:o, s:I}", "filter", json_path(from->path), "backup",
                         json_path(to), "keys_in_filter", (json_int_t)stats.keys),
-              "%s copied to %s, with %s: %s", from->path, to, counted(stats.keys, "key").s,
-              duration(seconds_worked(settings)).s);
+              "%s copied to %s, with %s: %s", from->path, to,
+              counted(stats.keys_different, "key").s, duration(seconds_worked(settings)).s);
 }

@@ -140,13 +140,13 @@ static void report(const struct target *large, struct target *small, uint64_t wr
         perhaps_stats_of(small->filter, &after);
         now = text_of(", %s now", share(after.fpr_now).s);
     }
-    json_t *facts =
-        json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:o*, s:o*}", "from", json_path(large->path),
-                  "filter", json_path(small->path), "keys_in_filter", (json_int_t)before.keys,
-                  "body_bytes_before", (json_int_t)before.memory_nbytes, "body_bytes",
-                  (json_int_t)after.memory_nbytes, "bits_per_key", after.bits_per_key,
-                  "fpr_asked", small->streams ? NULL : json_real(after.plan.fpr), "fpr_now",
-                  small->streams ? NULL : json_real(after.fpr_now));
+    json_t *facts = json_pack(
+        "{s:o, s:o, s:I, s:I, s:I, s:f, s:o*, s:o*}", "from", json_path(large->path), "filter",
+        json_path(small->path), "keys_in_filter", (json_int_t)before.keys_different,
+        "body_bytes_before", (json_int_t)before.memory_nbytes, "body_bytes",
+        (json_int_t)after.memory_nbytes, "bits_per_key", after.bits_per_key, "fpr_asked",
+        small->streams ? NULL : json_real(after.plan.fpr), "fpr_now",
+        small->streams ? NULL : json_real(after.fpr_now));
     summarize(settings, facts, "%s shrunk to 1/%s: %s -> %s, %s%s, %s, %s", large->path,
               times((double)before.memory_nbytes / (double)after.memory_nbytes).s,
               scaled((double)before.memory_nbytes, "B").s,

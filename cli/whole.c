@@ -178,9 +178,10 @@ static void report_join(const struct settings *settings, const struct target *wh
         rate = text_of(", a rate of %s", share(stats.fpr_now).s);
     summarize(settings, facts, "%s into %s: %s%s, %s%s%s, %s",
               counted(settings->ninputs, "filter").s, whole->path,
-              counts_all(whole->filter) ? "" : about, counted(stats.keys, "key").s,
+              counts_all(whole->filter) ? "" : about, counted(stats.keys_different, "key").s,
               scaled((double)stats.plan.body_nbytes, "B").s, rate.s,
-              room_of(&stats.plan, stats.keys).s, duration(seconds_worked(settings)).s);
+              room_of(&stats.plan, stats.keys_different).s,
+              duration(seconds_worked(settings)).s);
 }
 
 /* Makes one filter of all inputs.  The output may be one of the inputs, which is then changed.
@@ -240,8 +241,9 @@ static void report_copy(const struct target *from, const struct target *to)
                   (json_int_t)stats.memory_nbytes, "partitions", (json_int_t)servers.partitions,
                   "nodes", (json_int_t)servers.nodes);
     summarize(settings, facts, "%s copied to %s: about %s, %s, %s, %s", from->path, to->path,
-              counted(stats.keys, "key").s, scaled((double)stats.memory_nbytes, "B").s,
-              duration(seconds).s, scaled((double)stats.memory_nbytes / seconds, "B/s").s);
+              counted(stats.keys_different, "key").s,
+              scaled((double)stats.memory_nbytes, "B").s, duration(seconds).s,
+              scaled((double)stats.memory_nbytes / seconds, "B/s").s);
 }
 
 /* Copies a file to servers. */

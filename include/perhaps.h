@@ -786,12 +786,13 @@ PERHAPS_API void perhaps_digest(const perhaps_filter *filter, uint8_t digest[16]
  * keys than it got.  blocked, bloom, counting, and chains of these, each layer on its own.
  *
  * The new filter is the one that would have been there if it had been planned smaller: its
- * body is 1/2, 1/3, ... of the old one, the smallest with which its fpr, planned for these keys
- * and computed from all its bits, is at most 'fpr'; 0 stands for the fpr of the filter.  This
- * is the fpr that the new filter then keeps.  (If many more bits are set than by so many keys,
- * as crafted keys can do, not all sizes are tried.)  It has room for as many keys more as its
- * size allows, or is full.  Only divisors of the number of lines (bloom: of whole lines of
- * bits) can be used; plans choose numbers with many divisors.
+ * body is 1/2, 1/3, ... of the old one, the smallest with which its fpr, planned for these
+ * keys and computed from all its bits, is at most 'fpr'; 0 stands for the fpr of the filter.
+ * This is the fpr that the new filter then keeps.  (If many more bits are set than by so many
+ * keys, as crafted keys can do, not all sizes are tried.)  It has room for as many keys more
+ * as its size allows, by perhaps_stats; or is full, and its capacity is the number of its keys
+ * then (other keys in their place may not all fit).  Only divisors of the number of lines
+ * (bloom: of whole lines of bits) can be used; plans choose numbers with many divisors.
  *
  * Returns 0; or sets *small to NULL and returns PERHAPS_ERR_LIMIT if nothing becomes smaller,
  * or if not all layers of a chain can keep their shares of this fpr; PERHAPS_ERR_UNSUPPORTED
@@ -831,17 +832,35 @@ struct perhaps_stats {
         bool knows_time; /* it was told one */
         uint64_t newest; /* when its newest generation began, by what it was told */
     } window;
-    uint64_t reserved[PERHAPS_RESERVED];
+
+    uint64_t keys_different; /* how many were added: 'keys' and those that are not counted */
+    uint64_t reserved[PERHAPS_RESERVED - 1];
 };
 
-/* The number of keys is exact, but for these: blocked and Bloom filters that several threads
- * filled (other than blocked ones with one line a key), that several processes wrote in place,
- * or that came of perhaps_merge(), perhaps_intersect() or perhaps_shrink().  A key that
- * several writers add at the same moment may be counted by each, and a key of both filters
- * twice: so the number is an estimate, and above the truth by 6.5 standard deviations of what
- * the bits tell at most, and one percent more for bodies above 1 MiB, of which a sample is
- * read.  (In place each process may count 512 keys too few.)  Such a filter is full when its
- * bits say so: no key is refused because others were counted twice.
+/* 'keys' is a count.  Filters that store copies, and what a builder made, count each key.  All
+ * others count a key if it was not "perhaps there" when it was added: so of n different keys
+ * about as many are missing as the mean fpr says, and 'keys' is the number of adds that found
+ * a key to be new.  'keys_different' has the missing ones, too, in expectation.  (Of a window
+ * it is 'keys', since nobody knows what it has forgotten.)
+ *
+ * How far off.  With s = sqrt(keys_different * fpr_now + 1) / (1 - fpr_now), 'keys_different'
+ * is within 7 s + 1 of the true number, for all seeds but one in 10^9; as the filter was
+ * filled, and also after it was copied, saved, opened, and made smaller by perhaps_shrink().
+ * After perhaps_merge() of sets the number comes from the bits, and is within 7 (s +
+ * sqrt(keys_different) / 2) + 1; after perhaps_intersect(), too, but it may be more by the
+ * keys that one of the two alone had, up to those of the smaller one.  Merged filters that
+ * store copies, cleared ones, and removals are exact.  A chain is as exact as its layers are.
+ *
+ * Blocked and Bloom filters that several threads filled (other than blocked ones with one line
+ * a key), that several processes wrote in place, or that were merged, intersected or made
+ * smaller have 'keys_estimated'.  A key that several writers add at the same moment may be
+ * counted by each: so the number may be above the truth by 6.5 standard deviations of what the
+ * bits tell, and one percent more for bodies above 1 MiB, of which a sample is read.  (In
+ * place each process may count 512 keys too few.)  Such a filter is full when its bits say so:
+ * no key is refused because others were counted twice.
+ *
+ * In all of them, capacity - keys_different different keys more fit into a filter that does not
+ * grow.
  *
  * Fills in *stats, in less than a millisecond; the first call on a chain or window takes two
  * more, since it plans a part again.  Reads about 1 MiB of the body: 'load' and 'fpr_now' are

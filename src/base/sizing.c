@@ -81,7 +81,7 @@ double sizing_keys_at_limit(uint64_t capacity, double fpr)
 }
 
 /* The integral of the fpr over the keys, by Simpson's rule. */
-double sizing_missing_keys(double keys, double (*rate)(void *context, double keys),
+static double missing_keys(double keys, double (*rate)(void *context, double keys),
                            void *context)
 {
     enum { INTERVALS = 16 };
@@ -91,6 +91,15 @@ double sizing_missing_keys(double keys, double (*rate)(void *context, double key
         sum += weight * rate(context, floor(keys * i / (double)INTERVALS));
     }
     return sum * keys / (double)INTERVALS / 3;
+}
+
+/* The fpr rises with the keys: so at most the last one, for each key, is taken off. */
+double sizing_counted(double keys, double (*rate)(void *context, double keys), void *context)
+{
+    const double hardly_any = 0.25;
+    if (keys * rate(context, keys) < hardly_any)
+        return keys;
+    return keys - missing_keys(keys, rate, context);
 }
 
 double sizing_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
@@ -116,8 +125,8 @@ uint64_t sizing_key_limit(uint64_t capacity, double fpr,
     double planned = sizing_keys_at_limit(capacity, fpr);
     double keys = sizing_keys_within(fpr, planned, rate, context);
     if (keys < planned)
-        return (uint64_t)fmax(keys - sizing_missing_keys(keys, rate, context), 0);
-    double missing = sizing_missing_keys((double)capacity, rate, context);
+        return (uint64_t)fmax(keys - missing_keys(keys, rate, context), 0);
+    double missing = missing_keys((double)capacity, rate, context);
     double slack = missing_slack(capacity, fpr);
     return capacity - (uint64_t)fmax(missing - slack, 0);
 }

@@ -56,11 +56,6 @@ struct occupancy sizing_occupancy(double cells, double marks);
  * expectation.  0 <= load < 1. */
 double sizing_keys_from_load(double cells, double marks, double load);
 
-/* Returns how many of 'keys' different keys are expected to be taken for present when they are
- * added, and so are not counted.  rate() returns the fpr with a number of keys. */
-double sizing_missing_keys(double keys, double (*rate)(void *context, double keys),
-                           void *context);
-
 /* Returns the key limit: how many keys that set a bit may be added before adds are refused.  A
  * key that is taken for present sets no bit, and cannot be told from a repeat, so it is not
  * counted.  Of 'capacity' different keys, the expected number of such keys is the integral of
@@ -70,6 +65,9 @@ double sizing_missing_keys(double keys, double (*rate)(void *context, double key
  * fpr is kept in expectation.  rate() returns the fpr with a number of keys. */
 uint64_t sizing_key_limit(uint64_t capacity, double fpr,
                           double (*rate)(void *context, double keys), void *context);
+
+/* Returns how many of 'keys' different keys set a bit when they are added, in expectation. */
+double sizing_counted(double keys, double (*rate)(void *context, double keys), void *context);
 
 /* Returns the largest number of keys, up to 'most', with which rate() is at most fpr. */
 double sizing_keys_within(double fpr, double most, double (*rate)(void *context, double keys),

@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "../base/sample.h"
-#include "../base/sizing.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
 
@@ -39,25 +38,6 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-/* Returns the number of keys: the count; but if that is an estimate, at most what the bits
- * tell, with what chance and a sample may add to it. */
-static uint64_t keys_of(const perhaps_filter *f)
-{
-    const uint64_t keys = counter_get(&f->counters->keys);
-    uint64_t sum = 0;
-    if (!filter_is_estimated(f))
-        return keys;
-    if (f->kind->rate_with) {
-        const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
-        const double sampled = f->geometry.body_nbytes > SAMPLE_NBYTES ? 0.01 : 0;
-        const double chance = SIZING_DEVIATIONS * there.error;
-        return (uint64_t)fmin((double)keys, (1 + sampled) * there.value + chance);
-    }
-    for (size_t i = 0; i < parts_count(f); i++)
-        sum += keys_of(f->parts.part[i]);
-    return keys < sum ? keys : sum;
-}
-
 const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)
 {
     return &f->kind->about;
@@ -70,8 +50,9 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
     uint64_t nbytes = bodies_nbytes(f);
     *stats = (struct perhaps_stats){
         .hash = perhaps_hash_name(f->hasher.id),
-        .keys = keys_of(f),
+        .keys = filter_keys(f),
         .keys_estimated = filter_is_estimated(f),
+        .keys_different = (uint64_t)round(fmin(filter_different(f), 0x1p63)),
         .load = fill.load,
         .memory_nbytes = nbytes,
         .fpr_now = fill.fpr,

@@ -3,7 +3,7 @@
  * Invariant: the small filter keeps the promise of its own geometry, as one that was planned.
  * Its fpr is computed from all of its bits before anybody gets it, and its capacity is one for
  * which a plan would have accepted its size; or it has more keys than that, and takes no
- * others. */
+ * others.  Its count is the one that so many keys have in a filter of its size. */
 #include "shrink.h"
 
 #include <math.h>
@@ -36,17 +36,26 @@ static uint64_t least_factor(uint64_t units)
     return units;
 }
 
-static uint64_t different_keys(const perhaps_filter *f)
+/* A filter that is made smaller, and how many different keys it has: by its count and, where
+ * copies are counted, too, by its cells. */
+struct large {
+    const perhaps_filter *f;
+    double counted, different;
+};
+
+static struct large large_of(const perhaps_filter *f)
 {
     const struct folds *folds = f->kind->folds;
-    return folds->keys ? folds->keys(f) : counter_get(&f->counters->keys);
+    const double counted = filter_different(f);
+    return (struct large){ f, counted, folds->keys ? (double)folds->keys(f) : counted };
 }
 
 /* Returns a factor that no filter of so many keys exceeds: each key takes -log2(fpr) bits at
  * least.  It only saves time. */
-static uint64_t factor_bound(const perhaps_filter *f, double fpr, uint64_t units)
+static uint64_t factor_bound(const struct large *large, double fpr, uint64_t units)
 {
-    double least = -log2(fpr) * (double)different_keys(f);
+    const perhaps_filter *f = large->f;
+    double least = -log2(fpr) * large->different;
     double bound = 8.0 * (double)f->geometry.body_nbytes / fmax(least, 1);
     return bound < (double)units ? (uint64_t)bound : units;
 }
@@ -55,21 +64,21 @@ static uint64_t factor_bound(const perhaps_filter *f, double fpr, uint64_t units
  * keeps this fpr.  Its capacity is one that a plan would accept.  If the keys are already more,
  * but the fpr is kept with them, it is their number: then the key limit refuses all others.
  * Returns 0, or PERHAPS_ERR_LIMIT if there is no such geometry. */
-static int plan_small(const perhaps_filter *f, double fpr, uint64_t factor,
+static int plan_small(const struct large *large, double fpr, uint64_t factor,
                       struct geometry *small)
 {
+    const perhaps_filter *f = large->f;
     const struct folds *folds = f->kind->folds;
-    uint64_t keys = different_keys(f);
     *small = f->geometry;
     small->fpr = fpr;
     folds->divide(small, factor);
-    if (f->kind->predict(small, (double)keys) > fpr)
+    if (f->kind->predict(small, large->different) > fpr)
         return PERHAPS_ERR_LIMIT;
     small->capacity = folds->capacity(small);
-    if (!folds->keys && keys > small->capacity)
-        small->capacity = keys;
+    if (!folds->keys && large->different > (double)small->capacity)
+        small->capacity = (uint64_t)ceil(large->different);
     if (!geometry_in_range(f->kind, small->capacity, fpr) || geometry_check(f->kind, small) ||
-        !geometry_may_hold(small, counter_get(&f->counters->keys)))
+        !(filter_counts_bits(f) || geometry_may_hold(small, counter_get(&f->counters->keys))))
         return PERHAPS_ERR_LIMIT;
     return 0;
 }
@@ -164,31 +173,45 @@ struct task {
     bool with_bodies; /* of the small filters */
 };
 
+/* Counts the keys of a small filter whose fpr is 'rate', with one mark a key the share of
+ * marked cells.  Where some keys were not counted by chance, the number is an estimate. */
+static void count_small(const struct large *large, perhaps_filter *small, double rate)
+{
+    const double different = round(large->counted);
+    if (!filter_counts_bits(small))
+        return;
+    const uint64_t before = small->counters->keys;
+    const uint64_t count = filter_count_of(small, large->counted, rate);
+    small->counters->keys = count;
+    if (different != (double)before || different != (double)count)
+        filter_become_estimated(small);
+}
+
 /* Makes the filter that is smaller by this factor.  Returns 0; PERHAPS_ERR_LIMIT if no such
  * filter can be planned; PERHAPS_ERR_FULL if it would exceed the fpr with its actual bits;
  * PERHAPS_ERR_MEMORY, or an error of enter() or write(). */
-static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
+static int fold_by(const struct task *task, const struct large *large, double fpr,
                    uint64_t factor, perhaps_filter **small)
 {
     struct geometry g;
-    int error = plan_small(f, fpr, factor, &g);
+    const perhaps_filter *f = large->f;
+    int error = plan_small(large, fpr, factor, &g);
     if (!error)
         error = filter_make(f->kind, &g, &f->hasher, &f->allocator, task->with_bodies,
                             f->shared, small);
     if (error)
         return error;
     filter_be_like(*small, f);
-    filter_become_estimated(*small);
-    if (f->kind->rate_with) /* fewer of the keys would have set a bit of the small body */
-        (*small)->counters->keys = filter_counted(
-            f->kind, &g, filter_different(f->kind, &f->geometry, f->counters->keys));
-    if (task->how->write) {
+    if (task->how->write) { /* the number of keys does not depend on the bits */
+        count_small(large, *small, 0);
         error = task->how->write(task->how->context, *small);
     } else {
         struct folding fold = {
             .f = f, .g = &g, .how = task->how, .body = (*small)->body.bytes
         };
         error = fold_measured(&fold);
+        if (!error)
+            count_small(large, *small, f->kind->folds->rate(&g, &fold.folded));
     }
     if (error) {
         perhaps_free(*small);
@@ -200,13 +223,14 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
 /* Makes the smallest filter that there is.  Returns 0; PERHAPS_ERR_LIMIT if none is smaller; or
  * an error of fold_by().  Where the bits are not as their number of keys says, and hardly any
  * factor fits, it soon tries only half of the factor before; but always the least one. */
-static int fold_most(const struct task *task, const perhaps_filter *f, double fpr,
+static int fold_most(const struct task *task, const struct large *large, double fpr,
                      perhaps_filter **small)
 {
+    const perhaps_filter *f = large->f;
     uint64_t units = f->kind->folds->units(&f->geometry), factor;
-    uint64_t most = factor_bound(f, fpr, units), least = least_factor(units);
+    uint64_t most = factor_bound(large, fpr, units), least = least_factor(units);
     for (int tries = 0; (factor = largest_factor(units, most)) > 1;) {
-        int error = fold_by(task, f, fpr, factor, small);
+        int error = fold_by(task, large, fpr, factor, small);
         if (error != PERHAPS_ERR_LIMIT && error != PERHAPS_ERR_FULL)
             return error;
         tries += error == PERHAPS_ERR_FULL;
@@ -242,12 +266,23 @@ static bool is_copy(const perhaps_filter *f, const perhaps_filter *small)
 static int shrink_part(const struct task *task, const perhaps_filter *part, double fpr,
                        perhaps_filter **small, bool *smaller)
 {
-    int error = fold_most(task, part, fpr, small);
+    const struct large large = large_of(part);
+    int error = fold_most(task, &large, fpr, small);
     *smaller = !error;
     if (error == PERHAPS_ERR_LIMIT)
-        error = fpr < part->geometry.fpr ? fold_by(task, part, fpr, 1, small)
+        error = fpr < part->geometry.fpr ? fold_by(task, &large, fpr, 1, small)
                                          : copy(task, part, small);
     return error == PERHAPS_ERR_FULL ? PERHAPS_ERR_LIMIT : error;
+}
+
+/* The count of a composite is the sum of those of its parts, but for what it counts itself: it
+ * changes with that of a part. */
+static void carry_count(perhaps_filter *f, const perhaps_filter *before,
+                        const perhaps_filter *after)
+{
+    const uint64_t all = f->counters->keys + after->counters->keys;
+    const uint64_t was = before->counters->keys;
+    f->counters->keys = all - (was < all ? was : all);
 }
 
 /* Makes each part smaller on its own.  *small has no parts yet. */
@@ -267,6 +302,7 @@ static int shrink_parts(const struct task *task, const perhaps_filter *f, double
             return error;
         }
         any |= smaller;
+        carry_count(small, f->parts.part[i], part);
     }
     return any ? filter_attach(small) : PERHAPS_ERR_LIMIT;
 }
@@ -299,8 +335,12 @@ static int shrink(const struct task *task, const perhaps_filter *f, perhaps_filt
     if (fpr != 0 && !sizing_in_range(1, fpr))
         return PERHAPS_ERR_ARGUMENT;
     double asked = fpr != 0 ? fpr : f->geometry.fpr;
-    if (!composite)
-        return f->kind->folds ? fold_most(task, f, asked, small) : PERHAPS_ERR_UNSUPPORTED;
+    if (!composite && !f->kind->folds)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!composite) {
+        const struct large large = large_of(f);
+        return fold_most(task, &large, asked, small);
+    }
     return composite->part_fpr && f->geometry.base->folds
                ? shrink_composite(task, f, asked, small)
                : PERHAPS_ERR_UNSUPPORTED;
@@ -372,10 +412,11 @@ int shrink_least_fpr(const perhaps_filter *f, const struct shrinking *how, doubl
     int error = fold_body(&fold);
     if (error)
         return error;
-    double predicted = f->kind->predict(&g, (double)different_keys(f));
+    const struct large large = large_of(f);
+    double predicted = f->kind->predict(&g, large.different);
     *fpr = fmax(folds->rate(&g, &fold.folded), predicted) * (1 + 1e-9);
     *fpr = fmax(*fpr, PERHAPS_FPR_MIN);
-    if (!sizing_in_range(1, *fpr) || plan_small(f, *fpr, factor, &g))
+    if (!sizing_in_range(1, *fpr) || plan_small(&large, *fpr, factor, &g))
         *fpr = 0;
     return 0;
 }

@@ -96,38 +96,6 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
     return room;
 }
 
-struct predicted {
-    const struct filter_kind *kind;
-    const struct geometry *g;
-};
-
-static double rate_of(void *context, double keys)
-{
-    const struct predicted *p = context;
-    return p->kind->predict(p->g, keys);
-}
-
-uint64_t filter_counted(const struct filter_kind *kind, const struct geometry *g,
-                        double different)
-{
-    struct predicted p = { kind, g };
-    return (uint64_t)fmax(round(different - sizing_missing_keys(different, rate_of, &p)), 0);
-}
-
-/* Each step adds those that were missed among the keys of the step before. */
-double filter_different(const struct filter_kind *kind, const struct geometry *g,
-                        uint64_t counted)
-{
-    enum { STEPS = 20 };
-    struct predicted p = { kind, g };
-    double different = (double)counted, before = -1;
-    for (int i = 0; i < STEPS && different - before > 0.5; i++) {
-        before = different;
-        different = (double)counted + sizing_missing_keys(before, rate_of, &p);
-    }
-    return different;
-}
-
 struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct marking marking;
@@ -163,7 +131,7 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
         return false;
     }
     const double room = fmin(third_of_growth(limit, may_grow(f, rate)), limit);
-    uint64_t fewer = (uint64_t)fmin(there.value, limit - room);
+    uint64_t fewer = (uint64_t)fmin(f->kind->counted(&f->geometry, there.value), limit - room);
     if (fewer < keys) /* unless other processes have counted since */
         __atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);

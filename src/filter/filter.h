@@ -512,6 +512,10 @@ struct filter_kind {
      * that is far below the asked fpr.  NULL: the key limit alone keeps the fpr. */
     double (*rate_with)(const perhaps_filter *f, const struct keyhash *key);
 
+    /* Returns how many of 'keys' different keys set a bit when they are added, and so are
+     * counted, in expectation.  NULL: each key that is stored is counted, or none is shared. */
+    double (*counted)(const struct geometry *g, double keys);
+
     /* Forgets all keys.  NULL: the caller sets the body to zero. */
     void (*clear)(perhaps_filter *f);
 
@@ -668,17 +672,37 @@ void filter_clear(perhaps_filter *f);
  * limit nor the fpr is exceeded. */
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key);
 
+/* ---- What a count of keys means (counted.c) --------------------------------------------- */
+
+/* Returns the number of keys: the count; but if that is an estimate, at most what the bits
+ * tell, with what chance and a sample may add to it. */
+uint64_t filter_keys(const perhaps_filter *f);
+
+/* Returns whether f counts only the keys that set a bit: so the same keys have another count in
+ * a filter of another geometry, or in another order. */
+bool filter_counts_bits(const perhaps_filter *f);
+
+/* Returns how many different keys have come, in expectation: those that were counted, and those
+ * that seemed to be there when they came.  Of a filter that stores copies, and of a window, the
+ * number of keys. */
+double filter_different(const perhaps_filter *f);
+
+/* Returns whether the count is the number of set bits, since each key has one. */
+bool filter_has_one_mark(const perhaps_filter *f);
+
+/* Returns the count of a filter of this geometry to which so many different keys were added,
+ * and of whose cells this share is marked.  This and the next three are for filters with
+ * filter_counts_bits(). */
+uint64_t filter_count_of(const perhaps_filter *f, double different, double load);
+
+/* Sets the count of a union, of which 'marked' cells are marked, of filters that had 'one' and
+ * 'two' different keys; and of an intersection, whose count is 'most' at most. */
+void filter_count_union(perhaps_filter *f, double one, double two, uint64_t marked);
+void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t marked);
+
 /* Returns how many different keys there are, by the bits that are set, of which it reads as
  * many as measure() does; the error is that of chance.  For kinds with rate_with(). */
 struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes);
-
-/* Returns how many of so many different keys are counted, in expectation, when they are added
- * to a filter of this kind and geometry; and how many different ones there were if so many
- * were counted.  For kinds with rate_with(), which do not count a key that sets no bit. */
-uint64_t filter_counted(const struct filter_kind *kind, const struct geometry *g,
-                        double different);
-double filter_different(const struct filter_kind *kind, const struct geometry *g,
-                        uint64_t counted);
 
 /* Returns whether several writers may each count a key that they add at the same moment: where
  * no lock is held for all of its bits, or by several processes. */

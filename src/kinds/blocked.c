@@ -83,6 +83,11 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
     return lines_rate_with(f, *key);
 }
 
+static double counted(const struct geometry *g, double keys)
+{
+    return lines_counted(g, WORD_NBITS, keys);
+}
+
 /* ---- Operations ------------------------------------------------------------------------ */
 
 static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t n,
@@ -241,15 +246,8 @@ static const struct folds folds = {
 
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
-    const uint64_t *field = f->geometry.field;
-    bloom_unite(f, other, (double)(field[PARTS] * field[LINE_BITS]));
+    bloom_unite(f, other);
     return 0;
-}
-
-static void intersect(perhaps_filter *f, const perhaps_filter *other)
-{
-    const uint64_t *field = f->geometry.field;
-    bloom_intersect(f, other, (double)(field[PARTS] * field[LINE_BITS]));
 }
 
 static void marking(const struct geometry *g, struct marking *m)
@@ -276,6 +274,7 @@ const struct filter_kind kind_blocked = {
     .predict = predict,
     .measure = measure,
     .rate_with = rate_with,
+    .counted = counted,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
     .sorts_shared = true,
@@ -284,7 +283,7 @@ const struct filter_kind kind_blocked = {
     .reads = lines_reads,
     .add = add,
     .merge = merge,
-    .intersect = intersect,
+    .intersect = bloom_intersect,
     .places = &places,
     .folds = &folds,
     .compares = &compares,

@@ -86,6 +86,14 @@ static double rate_at(void *context, double keys)
     return predict(context, keys);
 }
 
+static double counted(const struct geometry *g, double keys)
+{
+    struct geometry copy = *g;
+    if (g->field[KEY_BITS] == 1)
+        return predict(g, keys) * (double)g->field[NBITS];
+    return sizing_counted(keys, rate_at, &copy);
+}
+
 static int set_geometry(struct geometry *g)
 {
     uint64_t nbits = g->field[NBITS];
@@ -237,53 +245,36 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
     }
 }
 
-/* The union holds at least the keys of the larger filter and at most the sum of both: the
- * estimate from the load is kept between these. */
-void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
+/* Sets the count of the union from all of its bits. */
+void bloom_unite(perhaps_filter *f, const perhaps_filter *other)
 {
+    const double one = filter_different(f), two = filter_different(other);
+    struct marked both = { 0 };
     uint64_t nbytes = f->geometry.body_nbytes;
     for (uint64_t at = 0; at < nbytes; at += sizeof(uint64_t))
         store64(f->body.bytes + at,
                 load64(f->body.bytes + at) | load64(other->body.bytes + at));
-    double load = fmin(share_set(f, SAMPLE_NBYTES), 1 - 1e-9);
-    double keys = (double)filter_counted(
-        f->kind, &f->geometry, sizing_keys_from_load(8.0 * (double)nbytes, marks, load));
-    double least = (double)(f->counters->keys > other->counters->keys ? f->counters->keys
-                                                                      : other->counters->keys);
-    double most = (double)f->counters->keys + (double)other->counters->keys;
-    f->counters->keys = (uint64_t)fmin(fmax(keys, least), most);
-    if (f->counters->keys > f->geometry.key_limit)
-        f->counters->keys = f->geometry.key_limit;
+    cells_count(f, f, nbytes, &both);
+    filter_count_union(f, one, two, both.a);
 }
 
-/* The number of keys becomes the one that sets as many bits as are left, so later adds find as
- * much room as in a filter of so many keys.  Such a filter has at least the fpr of this one at
- * the same load: the lines of a key are full where many keys met by chance, and here two sets
- * of keys must have met.  It is at most the smaller of the two numbers: what the result takes,
- * each of the two would have taken, too, and would have kept the fpr with more bits. */
-void bloom_intersect(perhaps_filter *f, const perhaps_filter *other, double marks)
+/* A filter that has as many bits by its keys has at least the fpr of this one: the lines of a
+ * key are full where many keys met by chance, and here two sets of keys must have met.  The
+ * count is at most the smaller of the two counts: what the result takes, each of the two would
+ * have taken, too, and would have kept the fpr with more bits. */
+void bloom_intersect(perhaps_filter *f, const perhaps_filter *other)
 {
-    uint64_t nbytes = f->geometry.body_nbytes;
+    const uint64_t one = f->counters->keys, two = other->counters->keys;
     struct marked left = { 0 };
     cells_keep_common(f, other);
-    cells_count(f, f, nbytes, &left);
-    double cells = 8.0 * (double)nbytes, load = fmin((double)left.a / cells, 1 - 1e-9);
-    const double left_keys = fmin(ceil(sizing_keys_from_load(cells, marks, load)), 0x1p62);
-    uint64_t keys = filter_counted(f->kind, &f->geometry, left_keys);
-    uint64_t least =
-        f->counters->keys < other->counters->keys ? f->counters->keys : other->counters->keys;
-    f->counters->keys = keys < least ? keys : least;
+    cells_count(f, f, f->geometry.body_nbytes, &left);
+    filter_count_common(f, one < two ? one : two, left.a);
 }
 
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
-    bloom_unite(f, other, (double)f->geometry.field[KEY_BITS]);
+    bloom_unite(f, other);
     return 0;
-}
-
-static void intersect(perhaps_filter *f, const perhaps_filter *other)
-{
-    bloom_intersect(f, other, (double)f->geometry.field[KEY_BITS]);
 }
 
 /* A key sets its bits one by one, each anywhere: so of two given bits each leaves both alone
@@ -384,6 +375,7 @@ const struct filter_kind kind_bloom = {
     .predict = predict,
     .measure = measure,
     .rate_with = rate_with,
+    .counted = counted,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
     .sorts_shared = true,
@@ -392,7 +384,7 @@ const struct filter_kind kind_bloom = {
     .reads = reads,
     .add = add,
     .merge = merge,
-    .intersect = intersect,
+    .intersect = bloom_intersect,
     .folds = &folds,
     .compares = &compares,
 };

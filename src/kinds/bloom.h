@@ -22,11 +22,11 @@ extern const struct loops bloom_loops[CPU_COUNT];
 size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool *answer);
 
-/* ORs the body of 'other' into that of f.  Sets the number of keys of f to an estimate from the
- * load of the union, where each key has 'marks' bits.  Serves blocked filters, too. */
-void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks);
+/* ORs the body of 'other' into that of f, and counts the keys by what is set then.  Serves
+ * blocked filters, too. */
+void bloom_unite(perhaps_filter *f, const perhaps_filter *other);
 
 /* Does what intersect() of a kind does.  Serves blocked filters, too. */
-void bloom_intersect(perhaps_filter *f, const perhaps_filter *other, double marks);
+void bloom_intersect(perhaps_filter *f, const perhaps_filter *other);
 
 #endif

@@ -46,6 +46,11 @@ static double predict(const struct geometry *g, double keys)
     return lines_predict(g, WORD_COUNTERS, keys);
 }
 
+static double counted(const struct geometry *g, double keys)
+{
+    return lines_counted(g, WORD_COUNTERS, keys);
+}
+
 /* Returns how many counters all parts have. */
 static double all_counters(const struct geometry *g)
 {
@@ -477,32 +482,18 @@ static uint64_t larger_counters(uint64_t a, uint64_t b)
     return smaller_counters(a, b) ^ both;
 }
 
-/* Sets the number of keys of the union of two sets, from the counters in use: a key of both is
- * one key. */
-static void unite_keys(perhaps_filter *f, const perhaps_filter *other)
-{
-    const uint64_t *field = f->geometry.field;
-    const double cells = 2 * (double)lines_nbytes(&f->geometry),
-                 marks = (double)(field[PARTS] * field[LINE_COUNTERS]),
-                 load = fmin((double)totals_of(f)[COUNTERS_USED] / cells, 1 - 1e-9),
-                 one = (double)f->counters->keys, two = (double)other->counters->keys;
-    const double keys = round(sizing_keys_from_load(cells, marks, load));
-    f->counters->keys = 0;
-    add_keys(f, (uint64_t)fmin(fmax(keys, fmax(one, two)), one + two));
-}
-
 /* Adds the counters of the two filters; of sets, in which no key counts twice, takes the larger
- * ones.  f is a copy (core/merge.c), which the caller drops
- * after a failure. */
+ * ones.  f is a copy (core/merge.c), which the caller drops after a failure. */
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
+    const double one = filter_different(f), two = filter_different(other);
     for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
         const uint64_t a = load64(f->body.bytes + at), b = load64(other->body.bytes + at);
         store64(f->body.bytes + at, f->is_set ? larger_counters(a, b) : add_counters(a, b));
     }
     set_totals(f);
     if (f->is_set)
-        unite_keys(f, other);
+        filter_count_union(f, one, two, totals_of(f)[COUNTERS_USED]);
     else
         add_keys(f, other->counters->keys);
     return totals_of(f)[COUNTERS_USED] > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
@@ -596,6 +587,7 @@ const struct filter_kind kind_counting = {
     .set_geometry = set_geometry,
     .predict = predict,
     .measure = measure,
+    .counted = counted,
     .bind = bind,
     .writers_nbytes = writers_nbytes,
     .prefetch = loops_prefetch,

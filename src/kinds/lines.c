@@ -614,6 +614,15 @@ uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
     return sizing_key_limit(g->capacity, g->fpr, rate_at, &trial);
 }
 
+double lines_counted(const struct geometry *g, unsigned cells, double keys)
+{
+    struct trial trial = { .g = *g, .cells = cells };
+    if (lines_have_one_mark(g))
+        return lines_predict(g, cells, keys) * lines_cells(g, cells);
+    by_load_fill(&trial.by_load, g, cells, false);
+    return sizing_counted(keys, rate_at, &trial);
+}
+
 double lines_keys_within(const struct geometry *g, unsigned cells, double most)
 {
     struct trial trial = { .g = *g, .cells = cells };

@@ -213,6 +213,9 @@ void lines_marking(const struct geometry *g, unsigned cells, struct marking *m);
  * whose cells were all marked before. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
 
+/* Returns how many of 'keys' different keys mark a cell when they are added, in expectation. */
+double lines_counted(const struct geometry *g, unsigned cells, double keys);
+
 /* Returns the most keys, 'most' at most, with which the mean fpr over all seeds is kept. */
 double lines_keys_within(const struct geometry *g, unsigned cells, double most);
 

@@ -198,11 +198,11 @@ struct spot segments_enter(perhaps_filter *f, const struct keyhash *key);
 void segments_leave(perhaps_filter *f, const struct spot *s);
 
 /* Splits the segment of a spot.  The caller has entered it, has found so many copies of a key
- * there, and leaves it afterwards.  Returns 0; or changes nothing and returns -
- * PERHAPS_ERR_FULL if the directory would be too large for its segments, or too deep; -
- * PERHAPS_ERR_COPIES if the segment is not full, and a split would be no help or there are too
- * many such segments: copies, or keys that were crafted to lie there, take all slots; -
- * PERHAPS_ERR_MEMORY. */
+ * there, and leaves it afterwards.  Returns 0; or changes nothing and returns
+ * - PERHAPS_ERR_FULL if the directory would be too large for its segments, or too deep;
+ * - PERHAPS_ERR_COPIES if the segment is not full, and a split would be no help or there are
+ *   too many such segments: copies, or keys that were crafted to lie there, take all slots;
+ * - PERHAPS_ERR_MEMORY. */
 int segments_split(perhaps_filter *f, const struct spot *s, unsigned copies);
 
 /* Counts the removal of an entry without head bits.  Splits may have copied it to other

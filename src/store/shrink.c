@@ -320,8 +320,9 @@ static int save_at_once(const perhaps_filter *f, const struct perhaps_shrink_opt
 static int save(const perhaps_filter *f, const struct perhaps_shrink_options *options,
                 const char *path, content_saver *saver)
 {
-    int error =
-        f->kind->composite ? PERHAPS_ERR_UNSUPPORTED : save_at_once(f, options, path, saver);
+    /* the count lies in the header, before the bits */
+    const bool first = f->kind->composite || (filter_counts_bits(f) && filter_has_one_mark(f));
+    int error = first ? PERHAPS_ERR_UNSUPPORTED : save_at_once(f, options, path, saver);
     return error == PERHAPS_ERR_UNSUPPORTED ? save_found(f, options, path, saver) : error;
 }
 
