@@ -237,7 +237,8 @@ static void expect_smallest(const perhaps_filter *f, const perhaps_filter *small
 {
     unsigned failed = 0;
     const struct folds *ops = f->kind->folds;
-    double fpr = small->geometry.fpr, keys = filter_different(f);
+    double fpr = small->geometry.fpr;
+    double keys = ops->keys ? (double)ops->keys(f) : filter_different(f);
     uint64_t units = ops->units(&f->geometry), left = ops->units(&small->geometry);
     for (uint64_t fewer = 1; fewer < left && keys > 100 && failed < FOLD_TRIES; fewer++) {
         struct geometry g = f->geometry;

@@ -60,16 +60,16 @@ static double third_of_growth(double keys, double growth)
     return fmax(1, keys * (cbrt(growth) - 1));
 }
 
-/* Returns at how many keys the fpr must be computed again, when it is 'rate' with 'keys' keys.
- * If the fpr is kept up to the key limit, the limit is the answer; otherwise half of the way to
- * the limit or a third of the growth, whichever comes first. */
+/* Returns at how many keys the fpr must be computed again, when it is 'rate' with 'keys' keys:
+ * after a third of the growth; the key limit, if that is nearer; but half of the way to the
+ * limit at most before. */
 static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 {
-    const double left = (double)(f->geometry.key_limit - keys), now = (double)keys;
-    const double growth = may_grow(f, rate);
-    if (now * (growth - 1) >= left)
+    const double left = (double)(f->geometry.key_limit - keys);
+    const double third = third_of_growth((double)keys, may_grow(f, rate));
+    if (third >= left)
         return f->geometry.key_limit;
-    return keys + (uint64_t)fmax(1, fmin(left / 2, third_of_growth(now, growth)));
+    return keys + (uint64_t)fmax(1, fmin(left / 2, third));
 }
 
 bool filter_counts_twice(const perhaps_filter *f)
@@ -135,6 +135,8 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
     if (fewer < keys) /* unless other processes have counted since */
         __atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
+    if (is_looked_at(f))
+        __atomic_store_n(&f->room_until, fewer, __ATOMIC_RELAXED);
     return true;
 }
 
