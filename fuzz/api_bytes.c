@@ -219,9 +219,12 @@ void op_shrink(struct play *p)
         return;
     check_written_small(p, fpr, small);
     must(perhaps_memory_nbytes(small) < perhaps_memory_nbytes(s->f));
+    must(small->counters->keys == s->f->counters->keys || filter_counts_bits(small) ||
+         filter_is_estimated(small));
     perhaps_free(s->f);
     s->f = small;
     s->is_foreign = s->is_loose = true;
+    s->is_estimate |= filter_counts_bits(small);
     subject_check(s, false);
 }
 

@@ -96,6 +96,13 @@ static int add_bulk(perhaps_filter *f, const struct perhaps_keys *keys, bool *wa
     return error;
 }
 
+/* A filter that grows in place takes memory for crowded keys by how many it has: and a call for
+ * many keys counts them before it adds them.  So it may take some that one by one are refused. */
+static bool may_refuse_alone(const perhaps_filter *f, int error)
+{
+    return f->kind->grows && error == (f->is_set ? PERHAPS_ERR_FULL : PERHAPS_ERR_COPIES);
+}
+
 /* Adds the keys that a call for many keys has added one by one to a twin, which must become the
  * same, and takes the model of that.  The twin is a copy, and so must the filter be: what an
  * add found out about the room is forgotten in copies. */
@@ -113,7 +120,13 @@ static void add_batch(struct play *p, const struct batch *b, adder *add)
     int error = add(s->f, &keys, present, &done);
     p->ledger.fail_in = 0;
     for (size_t i = 0; i < done; i++) {
-        must(!subject_add(&twin, way, b->number[i], &was_present));
+        int alone = subject_add(&twin, way, b->number[i], &was_present);
+        if (may_refuse_alone(twin.f, alone)) {
+            perhaps_free(s->f);
+            subject_take(s, &twin, twin.f);
+            return;
+        }
+        must(!alone);
         must(!unless || was_present == present[i]);
     }
     must(error ? done < b->count : done == b->count);

@@ -56,7 +56,7 @@ struct subject {
     bool knows_time;               /* it was told the time */
     size_t crowd_from, crowd_to;   /* the crowd that is in */
     uint64_t stored, failed_adds, unmatched; /* the counters that the filter must have */
-    bool is_estimate; /* the number of keys is one, since an intersection */
+    bool is_estimate; /* the number of keys is one: intersected, or made smaller */
     bool is_loose;    /* keys may be refused below capacity: copies or crafted keys crowd it */
     bool is_crafted;  /* the hash puts many keys in the same place */
     bool is_foreign;  /* made smaller: its geometry is not that of the plan */
