@@ -119,7 +119,8 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
     const double limit = (double)f->geometry.key_limit;
     uint64_t keys = counter_get(&f->counters->keys);
-    const bool estimated = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED);
+    const bool estimated = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED) ||
+                           filter_counts_twice(f); /* as other processes may have done */
     if (!estimated || keys == counter_get(&f->full_at))
         return false;
     if (keys < f->geometry.key_limit)
