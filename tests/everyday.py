@@ -132,7 +132,7 @@ def copies(rng):
         rng.shuffle(lines)
     if grows:
         perhaps('create', '-q', 'f', '--grow', rng.choice(['--removable', '--count']),
-                '-p', rng.choice(RATES[3:7]))
+                '-p', rng.choice(RATES[3:]))
         perhaps('add', '-q', 'f', lines=lines)
     else:
         perhaps('build', '-q', '-o', 'f', '--removable', lines=lines)
@@ -259,7 +259,10 @@ def available():
     uses = list(USES)
     if not any(map(shutil.which, ('redis-server', 'valkey-server'))):
         uses.remove(module)
-        print('no server is installed: the module is left out')
+        print('no server is installed: module is left out')
+    if not os.path.isdir(os.path.join(BUILD, 'lib', 'python')):
+        uses.remove(python)
+        print('the Python module is not built: python is left out')
     if shutil.which('valkey-server') and not shutil.which('redis-server'):
         os.environ.setdefault('PERHAPS_SERVER', 'valkey-server')
     return uses
