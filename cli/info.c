@@ -249,7 +249,7 @@ static void print_info(const struct target *target, const struct perhaps_stats *
     json_t *facts = json_pack(
         "{s:o, s:o*, s:s, s:o, s:o*, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "filter",
         json_path(target->path), "layout", layout, "kind", plan->kind, "keys", keys,
-        "keys_estimated", settings->json || layout ? json_integer((json_int_t)nkeys) : NULL,
+        "keys_different", settings->json || layout ? json_integer((json_int_t)nkeys) : NULL,
         "capacity", (json_int_t)plan->capacity, "load", stats->load, "bits_per_key",
         stats->bits_per_key, "fpr_asked", plan->fpr, "fpr_predicted", plan->fpr_predicted,
         "fpr_now", stats->fpr_now, "fpr_until", fact_until(settings, plan), "body_bytes",
@@ -313,7 +313,7 @@ static void print_info_of_servers(const struct target *target,
                                   const struct perhaps_cluster_stats *servers)
 {
     print_info(target, stats, json_string(servers->layout),
-               json_integer((json_int_t)stats->keys), servers->keys_estimated,
+               json_integer((json_int_t)stats->keys), servers->keys_different,
                json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o*}", "layers",
                          (json_int_t)servers->layers, "partitions",
                          (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,

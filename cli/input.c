@@ -323,14 +323,13 @@ static const char *copies_problem(const struct input *input)
     if (input->settings->counts)
         return "this key came more often than the kind can count: leave out --kind and --base";
     if (!input->storing)
-        return "this key is stored as often as it can be, 8 times, or 4 in the kind strided: "
-               "give --once, or drop repeats before";
+        return "no room for one more copy of this key, of which 8 are the most (4 in the kind "
+               "strided): give --once, or drop repeats before";
     return strcmp(input->storing, "strided") == 0
-               ? "this key is stored as often as the kind strided can, 4 times: give --once, "
-                 "or "
-                 "drop repeats before"
-               : "this key is stored as often as its kind can, 8 times: give --once, or drop "
-                 "repeats before";
+               ? "no room for one more copy of this key, of which 4 are the most in the kind "
+                 "strided: give --once, or drop repeats before"
+               : "no room for one more copy of this key, of which 8 are the most: give --once, "
+                 "or drop repeats before";
 }
 
 /* Returns what the filter has against a key, as the end of a message. */

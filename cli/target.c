@@ -545,7 +545,7 @@ static void translate(const struct perhaps_cluster_stats *from, struct perhaps_s
     *to = (struct perhaps_stats){ .plan = from->plan,
                                   .hash = from->hash,
                                   .keys = from->keys,
-                                  .keys_different = from->keys_estimated,
+                                  .keys_different = from->keys_different,
                                   .load = from->load,
                                   .memory_nbytes = from->memory_nbytes,
                                   .fpr_now = from->fpr_now };

@@ -273,7 +273,7 @@ static int estimate(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     stats->fpr_now = pow(stats->load, nhashes);
     stats->keys =
         (uint64_t)(-nbits / nhashes * log1p(-fmin(stats->load, 1 - 0.5 / nbits)) + .5);
-    stats->keys_estimated = stats->keys;
+    stats->keys_different = stats->keys;
     return error;
 }
 

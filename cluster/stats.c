@@ -152,7 +152,7 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     stats->load = load_of(&s);
     double newest = perhaps_layout_estimate_keys(s.layer->layout, stats->load);
     add_layers(c, stats);
-    stats->keys_estimated =
+    stats->keys_different =
         stats->keys - layer_keys(&c->about.layer[c->nlayers - 1]) + (uint64_t)newest;
     add_plan(c, stats);
     add_nodes(c, stats);

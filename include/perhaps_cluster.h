@@ -213,7 +213,7 @@ struct perhaps_cluster_stats {
     uint64_t memory_nbytes;  /* of all partitions */
     double load;             /* share of bits set in the newest layer, sampled */
     double fpr_now;          /* with this number of keys */
-    uint64_t keys_estimated; /* from the fill of the samples */
+    uint64_t keys_different; /* from the fill of the samples */
     uint64_t created;        /* seconds since 1970; 0: not known */
     unsigned nodes;          /* masters that hold slots */
     uint64_t largest_nbytes, smallest_nbytes; /* the most and the least memory on one of them */

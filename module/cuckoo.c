@@ -103,7 +103,7 @@ static const char *text_of_error(int error)
     case PERHAPS_ERR_LAYERS:
         return "Maximum expansions reached";
     case PERHAPS_ERR_COPIES:
-        return "ERR this item has the most copies that a filter holds";
+        return "ERR no room for one more copy of this item, of which 8 are the most";
     default:
         return "Filter is full";
     }

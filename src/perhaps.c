@@ -23,9 +23,8 @@ const char *perhaps_strerror(int error)
     case PERHAPS_ERR_FULL:
         return "the filter is full: plan it for more keys, or one that grows";
     case PERHAPS_ERR_COPIES:
-        return "this key is stored as often as it can be, 8 times, or 4 in the kind strided: "
-               "drop "
-               "repeats before adding";
+        return "no room for one more copy of this key, of which 8 are the most (4 in the kind "
+               "strided): drop repeats before adding";
     case PERHAPS_ERR_NOT_FOUND:
         return "the key to remove is not there";
     case PERHAPS_ERR_READ_ONLY:

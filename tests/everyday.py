@@ -83,8 +83,8 @@ def expect_number(path, keys, extra=0):
     rate = min(info['fpr_now'], 0.99)
     error = 1 + DEVIATIONS * (math.sqrt(keys * rate + 1) / (1 - rate) + math.sqrt(keys) / 2)
     error += 0.01 * keys if info['body_bytes'] > 1 << 20 else 0
-    is_so(keys - error <= info['keys_estimated'] <= keys + extra + error,
-          '%s tells %d keys of %d', path, info['keys_estimated'], keys)
+    is_so(keys - error <= info['keys_different'] <= keys + extra + error,
+          '%s tells %d keys of %d', path, info['keys_different'], keys)
     is_so(info['fpr_now'] <= info['fpr_asked'], '%s: rate %g', path, info['fpr_now'])
     return info
 
@@ -170,7 +170,7 @@ def numbers(rng):
     path = 's' if not run.returncode else 'f'
     expect_found(path, here)
     info = expect_number(path, len(here))
-    room = max(0, min(info['capacity'] - info['keys_estimated'], len(more)))
+    room = max(0, min(info['capacity'] - info['keys_different'], len(more)))
     perhaps('add', '-q', path, lines=more[:room])
     expect_number(path, len(here) + room)
     expect_found(path, here + more[:room])

@@ -123,6 +123,7 @@ Datum pg_perhaps_info(PG_FUNCTION_ARGS)
     tell_text(&json, "hash", stats.hash);
     tell_number(&json, "capacity", stats.plan.capacity);
     tell_number(&json, "keys", stats.keys);
+    tell_number(&json, "keys_different", stats.keys_different);
     tell_share(&json, "fpr_asked", stats.plan.fpr);
     tell_share(&json, "fpr_predicted", stats.plan.fpr_predicted);
     tell_share(&json, "fpr_now", stats.fpr_now);

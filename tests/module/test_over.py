@@ -11,7 +11,7 @@ NO_MEMORY = "-ERR Insufficient memory to create filter"
 DIFFER = ("-ERR filters differ in size or secret: merge only copies of one filter (COPY it before "
           "items are added)")
 BREAKS = "-ERR the union would break the error rate"
-COPIES = "-ERR this item has the most copies that a filter holds"
+COPIES = "-ERR no room for one more copy of this item, of which 8 are the most"
 
 
 def items(n, name="items"):

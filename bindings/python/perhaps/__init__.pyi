@@ -65,6 +65,7 @@ class Stats(tuple[Any, ...]):
     base: str | None
     capacity: int
     keys: int
+    keys_different: int
     fpr: float
     fpr_now: float
     load: float
