@@ -128,6 +128,10 @@ static inline const char *golden_other(size_t index, struct perhaps_options *opt
     case 5:
         options->kind = "cuckoo";
         return "cuckoo-set";
+    case 6:
+        options->kind = "bloom";
+        options->shared = true;
+        return "bloom-estimated";
     default:
         return NULL;
     }
