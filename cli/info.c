@@ -138,7 +138,7 @@ static json_t *parts_of(const perhaps_filter *filter)
 }
 
 /* Returns what its owner should know about this filter, and may do about it; or NULL. */
-static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats *stats)
+static json_t *notes_of(const struct perhaps_stats *stats)
 {
     char ahead[WINDOW_TEXT_MAX];
     const struct perhaps_plan *plan = &stats->plan;
@@ -304,8 +304,8 @@ static void print_info_of_file(const struct target *target, const struct perhaps
                   (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
                   pages_of(settings, filter, stats), "instructions", stats->cpu, "newest_time",
                   newest_of(settings, stats), "geometry", fact_geometry(settings, &stats->plan),
-                  "keys_made_of", origin_of(perhaps_note(filter)), "notes",
-                  notes_of(filter, stats), "parts", parts_of(filter)));
+                  "keys_made_of", origin_of(perhaps_note(filter)), "notes", notes_of(stats),
+                  "parts", parts_of(filter)));
 }
 
 static void print_info_of_servers(const struct target *target,

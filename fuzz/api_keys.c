@@ -97,7 +97,8 @@ static int add_bulk(perhaps_filter *f, const struct perhaps_keys *keys, bool *wa
 }
 
 /* A filter that grows in place takes memory for crowded keys by how many it has: and a call for
- * many keys counts them before it adds them.  So it may take some that one by one are refused. */
+ * many keys counts them before it adds them.  So it may take some that one by one are
+ * refused. */
 static bool may_refuse_alone(const perhaps_filter *f, int error)
 {
     return f->kind->grows && error == (f->is_set ? PERHAPS_ERR_FULL : PERHAPS_ERR_COPIES);

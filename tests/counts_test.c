@@ -173,11 +173,6 @@ static bool shrink_to_file(struct told *t, const struct count_case *c)
     return take_small(t, open_file(path.text, &load_it));
 }
 
-static bool shrink_twice(struct told *t, const struct count_case *c)
-{
-    return shrink(t, c) && shrink(t, c);
-}
-
 /* Returns a filter of the same shape with these keys. */
 static perhaps_filter *other_of(const struct told *t, size_t first, size_t end)
 {
@@ -232,7 +227,7 @@ static bool intersect(struct told *t, const struct count_case *c)
     return true;
 }
 
-/* ---- Cases --------------------------------------------------------------------------------- */
+/* ---- Cases ------------------------------------------------------------------------------ */
 
 static const struct change {
     const char *name;

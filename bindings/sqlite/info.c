@@ -36,13 +36,13 @@ static bool open_to_inspect(sqlite3_context *context, sqlite3_value *value,
 /* Adds what is told of layers and generations, as of the filter. */
 static void append_numbers(sqlite3_str *json, const struct perhaps_stats *stats)
 {
-    sqlite3_str_appendf(json,
-                        "\"keys\":%llu,\"keys_different\":%llu,\"capacity\":%llu,\"fpr_now\":%!.15g,"
-                        "\"bits_per_key\":%!.15g,\"body_bytes\":%llu",
-                        (unsigned long long)stats->keys,
-                        (unsigned long long)stats->keys_different,
-                        (unsigned long long)stats->plan.capacity, stats->fpr_now,
-                        stats->bits_per_key, (unsigned long long)stats->memory_nbytes);
+    sqlite3_str_appendf(
+        json,
+        "\"keys\":%llu,\"keys_different\":%llu,\"capacity\":%llu,\"fpr_now\":%!.15g,"
+        "\"bits_per_key\":%!.15g,\"body_bytes\":%llu",
+        (unsigned long long)stats->keys, (unsigned long long)stats->keys_different,
+        (unsigned long long)stats->plan.capacity, stats->fpr_now, stats->bits_per_key,
+        (unsigned long long)stats->memory_nbytes);
 }
 
 static void append_parts(sqlite3_str *json, const perhaps_filter *filter)
