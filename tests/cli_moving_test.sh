@@ -170,7 +170,7 @@ fed() {
 test_fifos() {
     local i option wanted=0
     mkfifo p
-    run build -q -n 100 --kind cuckoo -o f keys
+    run build -q -n 100 --kind cuckoo --count -o f keys
     for i in 1 2 3 4 5; do
         for option in "$few_sure" --exact --unique "--exact -j1" "$few_sure -n 100" "$few_sure --state s$i" "$few_sure --state t$i --durable 5"; do
             fed dedup -q $option p
@@ -190,7 +190,7 @@ test_fifos() {
         fed build -q --against p -o g empty
         fed build -q --against empty -o g p
         writes $'10\n' query -c g keys
-        works build -q -n 100 --kind cuckoo -o g empty
+        works build -q -n 100 --kind cuckoo --removable -o g empty
         fed add -q g p
         writes $'10\n' query -c g keys
         fed remove -q g p
