@@ -845,8 +845,8 @@ struct perhaps_stats {
  *
  * How far off.  With s = sqrt(keys_different * fpr_now + 1) / (1 - fpr_now), 'keys_different'
  * is within 7 s + 1 of the true number, for all seeds but one in 10^9; as the filter was
- * filled, and also after it was copied, saved, opened, and made smaller by perhaps_shrink().
- * After perhaps_merge() of sets the number comes from the bits, and is within 7 (s +
+ * filled, and also after it was copied, saved and opened.  After perhaps_merge() of sets, and
+ * where 'keys_estimated' says so, the number comes from the bits, and is within 7 (s +
  * sqrt(keys_different) / 2) + 1; after perhaps_intersect(), too, but it may be more by the
  * keys that one of the two alone had, up to those of the smaller one.  Merged filters that
  * store copies, cleared ones, and removals are exact.  A chain is as exact as its layers are.

@@ -41,7 +41,8 @@ static void expect_true(const struct told *t)
 {
     const struct perhaps_stats stats = stats_of(t->f);
     const struct perhaps_keys present = some_keys(t->keys, t->first, t->end - t->first);
-    const double keys = (double)present.count, error = error_of(&stats, keys, t->from_bits);
+    const double keys = (double)present.count,
+                 error = error_of(&stats, keys, t->from_bits || stats.keys_estimated);
     const double told = (double)stats.keys_different, most = keys + (double)t->extra;
     if (told < keys - error || told > most + error)
         print_message("told %.0f of %.0f to %.0f, error %.0f\n", told, keys, most, error);
@@ -82,8 +83,7 @@ static void expect_room(struct told *t)
     expect_true(t);
 }
 
-/* ---- What is done to a filter
- * --------------------------------------------------------------- */
+/* ---- What is done to a filter ----------------------------------------------------------- */
 
 struct count_case {
     struct perhaps_options options;
