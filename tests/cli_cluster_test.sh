@@ -269,7 +269,7 @@ info_at() {
     run add -q $at/urls <(seq 50000)
     run info --all $at/urls
     for fact in 'filter +redis://127.0.0.1:[0-9]+/urls' 'layout +perhaps' 'kind +blocked' 'capacity +100,000' \
-        'keys +[45][0-9],[0-9]{3}' 'keys estimated +[45][0-9],[0-9]{3}' 'fpr asked +0.001' 'layers +1' \
+        'keys +[45][0-9],[0-9]{3}' 'keys different +[45][0-9],[0-9]{3}' 'fpr asked +0.001' 'layers +1' \
         'nodes +[13]' 'hash +xxh3' 'created +20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z' \
         'largest node bytes +[0-9,]+ .*' 'smallest node bytes +[0-9,]+ .*'; do
         check "info" tells "^$fact\$"

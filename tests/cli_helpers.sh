@@ -190,8 +190,14 @@ reads() {
         [ -n "$(find "/proc/$1/fd" -lname "*/$2" 2>/dev/null)" ]
 }
 
+# Whether all that was written to file descriptor 5, a FIFO, has been read.
+drained() {
+    ! read -r -t 0 -u 5
+}
+
 # interrupted SIGNAL LINES TEXT ARGUMENT...: sends the program the signal while it waits for
 # more input and has printed so many lines.  It must end by that signal and print the text.
+
 interrupted() {
     local signal=$1 printed=$2 text=$3 pid
     shift 3
@@ -199,9 +205,10 @@ interrupted() {
     # What a shell runs in the background ignores SIGINT, unless 'env' sets it back.
     env --default-signal "$program" "$@" <slow >out 2>err &
     pid=$!
-    exec 5>slow
+    exec 5<>slow
     seq 10 >&5
     check "$*: handles $signal" until_true catches $pid "$(kill -l "$signal")"
+    check "$*: has read" until_true drained
     check "$*: has printed" until_true lines out "$printed"
     kill -s "$signal" $pid $pid 2>kill_err # two, as timeout(1) sends
     wait $pid

@@ -349,9 +349,9 @@ static inline bool may_add_and_tell(const perhaps_filter *f)
 static int add_and_tell(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
     bool unused;
-    uint64_t before = f->counters->keys;
     if (f->shared)
         return add_shared(f, hash, was_present ? was_present : &unused);
+    uint64_t before = f->counters->keys;
     int error = f->loops.add_one(&f->body, hash, f->counters);
     if (was_present)
         *was_present = f->counters->keys == before;
