@@ -336,18 +336,23 @@ static void plant(struct trial *t, struct rng *rng)
 }
 
 /* Adds all keys one after the other, and at once, and compares both with the long way, which
- * goes slot by slot.  Goes on after keys for which there is no room. */
-static void check_cuckoo_add(const struct slot_loops *loops, struct trial *t)
+ * goes slot by slot; if 'absent', as to a set.  Goes on after keys for which there is no
+ * room. */
+static void check_cuckoo_add(const struct slot_loops *loops, struct trial *t, bool absent)
 {
     struct table table = table_make(t->expected, t->shape.size, t->shape.bits, 0);
     struct counters counters = { 0 }, wanted = { 0 };
+    bool was_present[KEYS], answer[KEYS] = { 0 };
+    memcpy(t->expected, t->noise, t->body_nbytes);
+    restore_body(t);
     for (size_t i = 0; i < t->n; i++) {
         struct entry e = cuckoo_entry(t->keys[i], t->shape.size, t->shape.bits);
-        bool was_present;
-        int error = table_insert(&table, &e, false, &was_present);
-        wanted.keys += !error;
+        int error = table_insert(&table, &e, absent, &was_present[i]);
+        wanted.keys += !error && !was_present[i];
         wanted.failed_adds += error != 0;
-        expect(loops->loops.add_one(&t->body, t->keys[i], &counters) == error);
+        int added = (absent ? loops->add_absent : loops->loops.add_one)(&t->body, t->keys[i],
+                                                                        &counters);
+        expect(added == (absent && error == PERHAPS_ERR_COPIES ? PERHAPS_ERR_FULL : error));
         expect(!memcmp(&counters, &wanted, sizeof counters));
         expect(error || cuckoo_has(&t->shape, t->body.bytes, t->keys[i]));
     }
@@ -355,12 +360,14 @@ static void check_cuckoo_add(const struct slot_loops *loops, struct trial *t)
     restore_body(t);
     size_t done, failed = 0;
     for (size_t at = 0; at < t->n; at += done) {
-        if (loops->add(&t->body, t->keys + at, t->ahead + at, t->n - at, &done)) {
+        if (loops->add(&t->body, t->keys + at, t->ahead + at, t->n - at, absent, answer + at,
+                       &done)) {
             done++;
             failed++;
         }
     }
     expect(failed == wanted.failed_adds);
+    expect(!absent || !memcmp(answer, was_present, t->n * sizeof *answer));
     check_body(t);
 }
 
@@ -380,7 +387,8 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     for (size_t i = 0; i < t->n; i++)
         wanted[i] = cuckoo_has(s, t->body.bytes, t->keys[i]);
     check_contains(&loops->loops, t, wanted);
-    check_cuckoo_add(loops, t);
+    check_cuckoo_add(loops, t, false);
+    check_cuckoo_add(loops, t, true);
 }
 
 /* ---- Counters ---------------------------------------------------------------------------- */

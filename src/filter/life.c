@@ -107,7 +107,7 @@ void filter_become_set(perhaps_filter *f)
         return;
     f->is_set = true;
     f->removes = f->counts = false;
-    filter_bind(f); /* the loop for one key stores a copy */
+    filter_bind(f); /* to the loops of a set */
     for (size_t i = 0; i < f->parts.count; i++)
         filter_become_set(f->parts.part[i]);
 }

@@ -266,8 +266,6 @@ void filter_bind(perhaps_filter *f)
     f->body.writers = f->writers;
     if (f->kind->bind)
         f->kind->bind(f);
-    if (f->is_set)
-        f->loops.add_one = NULL; /* it stores a copy */
     if (f->checked)
         f->loops.contains_one = NULL; /* calls for one key go through the guard, too */
     f->calls = (struct calls){ contains_any, add_any, prepare_any };
@@ -354,7 +352,7 @@ static int add_and_tell(perhaps_filter *f, struct keyhash hash, bool *was_presen
     uint64_t before = f->counters->keys;
     int error = f->loops.add_one(&f->body, hash, f->counters);
     if (was_present)
-        *was_present = f->counters->keys == before;
+        *was_present = !error && f->counters->keys == before;
     return error;
 }
 

@@ -307,3 +307,14 @@ const struct spreading spreadings[WIDTH_MAX - NARROW_MAX][2] = {
 };
 /* clang-format on */
 #endif
+
+/* ---- Loops ------------------------------------------------------------------------------- */
+
+void slot_loops_bind(perhaps_filter *f, const struct slot_loops *slots)
+{
+    f->loops = slots->loops;
+    if (!f->is_set)
+        return;
+    f->loops.add_one = slots->add_absent;
+    f->loops.add_integer = slots->add_integer_absent;
+}

@@ -204,11 +204,18 @@ static inline uint64_t elastic_other_bucket(uint64_t bucket, uint32_t tail)
 struct slot_loops {
     struct loops loops; /* no 'add', since an add may fail */
 
-    /* Does what add() of the kind does without 'unless_present', if no other thread writes; it
+    /* Does what add() of the kind does, if no other thread writes; without 'unless_present' it
      * sets no answers, since all are false. */
     int (*add)(const struct body *b, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, size_t *done);
+               size_t n, bool unless_present, bool *answer, size_t *done);
+
+    /* What add_one and add_integer of the loops are for a set. */
+    int (*add_absent)(const struct body *b, struct keyhash key, struct counters *counters);
+    int (*add_integer_absent)(const struct body *b, uint64_t key, struct counters *counters);
 };
+
+/* Takes the loops for f, which may be a set. */
+void slot_loops_bind(perhaps_filter *f, const struct slot_loops *slots);
 
 const struct slot_loops *cuckoo_loops(enum cpu cpu, unsigned width);
 

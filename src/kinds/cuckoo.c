@@ -168,7 +168,7 @@ static struct entry entry_of(const struct table *t, const struct keyhash *key)
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = cuckoo_loops(f->cpu, (unsigned)f->geometry.field[WIDTH])->loops;
+    slot_loops_bind(f, cuckoo_loops(f->cpu, (unsigned)f->geometry.field[WIDTH]));
     if (f->writers)
         f->loops.contains_one = NULL; /* single keys go through contains() */
 }
@@ -204,9 +204,10 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     struct table t = table_of(f);
-    if (!f->writers && !unless_present) {
+    if (!f->writers) {
         memset(answer, false, n * sizeof *answer);
-        return cuckoo_loops(f->cpu, t.width)->add(&f->body, keys, ahead, n, done);
+        return cuckoo_loops(f->cpu, t.width)
+            ->add(&f->body, keys, ahead, n, unless_present, answer, done);
     }
     for (*done = 0; *done < n; ++*done) {
         prefetch_key(&t, &ahead[*done]);

@@ -15,6 +15,7 @@
 #define contains_at        FOR_CPU(contains_at)
 #define add_at             FOR_CPU(add_at)
 #define add_one_at         FOR_CPU(add_one_at)
+#define add_absent_at      FOR_CPU(add_absent_at)
 #define add_one_by_moves   FOR_CPU(add_one_by_moves)
 #define slots_prefetch_all FOR_CPU(slots_prefetch_all)
 #define slot_loops_at      FOR_CPU(slot_loops_at)
@@ -63,7 +64,7 @@ static ALWAYS_INLINE size_t contains_at(const struct body *b, unsigned width,
 
 static ALWAYS_INLINE int add_at(const struct body *b, unsigned width,
                                 const struct keyhash *keys, const struct keyhash *ahead,
-                                size_t n, size_t *done)
+                                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     uint8_t *body = b->bytes;
     const uint64_t size = slots_size(b);
@@ -71,6 +72,8 @@ static ALWAYS_INLINE int add_at(const struct body *b, unsigned width,
     size_t i = 0;
     for (; i < n && !error; i++) {
         slots_prefetch(body, size, width, ahead[i]);
+        if (unless_present && (answer[i] = slots_have(body, size, width, keys[i])))
+            continue;
         if (!slots_put(body, size, width, keys[i]))
             error = add_by_moves(b, keys[i]);
     }
@@ -96,6 +99,16 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
     return 0;
 }
 
+/* What add_one_at() does for a set, which has no copies to refuse. */
+static ALWAYS_INLINE int add_absent_at(const struct body *b, unsigned width, struct keyhash key,
+                                       struct counters *counters)
+{
+    if (slots_have(b->bytes, slots_size(b), width, key))
+        return 0;
+    int error = add_one_at(b, width, key, counters);
+    return error == PERHAPS_ERR_COPIES ? PERHAPS_ERR_FULL : error;
+}
+
 /* 'one' says whether the _integer forms inline the _one forms; otherwise they jump to them,
  * which takes two instructions more and saves code. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): an attribute takes none */
@@ -106,9 +119,11 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
         return contains_at(b, width, keys, ahead, n, answer);                                  \
     }                                                                                          \
     static int AT(add, name)(const struct body *b, const struct keyhash *keys,                 \
-                             const struct keyhash *ahead, size_t n, size_t *done)              \
+                             const struct keyhash *ahead, size_t n, bool unless_present,       \
+                             bool *answer, size_t *done)                                       \
     {                                                                                          \
-        return add_at(b, width, keys, ahead, n, done);                                         \
+        return unless_present ? add_at(b, width, keys, ahead, n, true, answer, done)           \
+                              : add_at(b, width, keys, ahead, n, false, answer, done);         \
     }                                                                                          \
     static one bool AT(contains_one, name)(const struct body *b, struct keyhash key)           \
     {                                                                                          \
@@ -119,8 +134,14 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
     {                                                                                          \
         return add_one_at(b, width, key, counters);                                            \
     }                                                                                          \
+    static NOINLINE int AT(add_absent, name)(const struct body *b, struct keyhash key,         \
+                                             struct counters *counters)                        \
+    {                                                                                          \
+        return add_absent_at(b, width, key, counters);                                         \
+    }                                                                                          \
     CONTAINS_INTEGER(AT(contains_integer, name), AT(contains_one, name))                       \
     ADD_INTEGER(AT(add_integer, name), AT(add_one, name))                                      \
+    ADD_INTEGER(AT(add_integer_absent, name), AT(add_absent, name))                            \
     static const struct slot_loops AT(                                                         \
         loops, name) = { { .prefetch = slots_prefetch_all,                                     \
                            .contains = AT(contains, name),                                     \
@@ -128,7 +149,9 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
                            .contains_integer = AT(contains_integer, name),                     \
                            .add_one = AT(add_one, name),                                       \
                            .add_integer = AT(add_integer, name) },                             \
-                         AT(add, name) }
+                         AT(add, name),                                                        \
+                         AT(add_absent, name),                                                 \
+                         AT(add_integer_absent, name) }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 #if CPU_HAS_AVX2 || CPU_HAS_NEON

@@ -136,7 +136,7 @@ static const struct slot_loops *loops_of(const perhaps_filter *f)
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = loops_of(f)->loops;
+    slot_loops_bind(f, loops_of(f));
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
@@ -152,19 +152,8 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    if (!unless_present) {
-        memset(answer, false, n * sizeof *answer);
-        return loops_of(f)->add(&f->body, keys, ahead, n, done);
-    }
-    for (*done = 0; *done < n; ++*done) {
-        f->loops.prefetch(&f->body, &ahead[*done], 1);
-        struct strided e = entry_of(f, &keys[*done]);
-        answer[*done] = strided_find(&f->body, &e) != 0;
-        int error = answer[*done] ? 0 : strided_insert(&f->body, &e);
-        if (error)
-            return error;
-    }
-    return 0;
+    memset(answer, false, n * sizeof *answer);
+    return loops_of(f)->add(&f->body, keys, ahead, n, unless_present, answer, done);
 }
 
 static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
