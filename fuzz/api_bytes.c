@@ -2,6 +2,7 @@
  * smaller filters, and filters by a builder. */
 #include "api_fuzz.h"
 #include "core/plan.h"
+#include "filter/counted.h"
 
 /* ---- Bytes ------------------------------------------------------------------------------- */
 

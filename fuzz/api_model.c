@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "filter/counted.h"
+
 /* ---- Keys -------------------------------------------------------------------------------- */
 
 /* Mixes the bits of x; different numbers stay different (MurmurHash3, 64-bit finalizer). */

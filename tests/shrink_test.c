@@ -8,6 +8,7 @@
 
 #include "core/plan.h"
 #include "core/shrink.h"
+#include "filter/counted.h"
 #include "filter/counters.h"
 #include "kinds/fold.h"
 #include "kinds/lines.h"

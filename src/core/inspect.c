@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "../base/sample.h"
+#include "../filter/counted.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
 

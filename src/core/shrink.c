@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "../base/sizing.h"
+#include "../filter/counted.h"
 #include "../filter/counters.h"
 
 /* Returns the largest divisor of 'units' that is at most 'most'. */

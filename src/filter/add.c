@@ -18,6 +18,7 @@
 #include "../base/locks.h"
 #include "../base/sample.h"
 #include "../base/sizing.h"
+#include "counted.h"
 #include "counters.h"
 
 /* ---- Room ------------------------------------------------------------------------------ */
@@ -94,14 +95,6 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
     if (!room)
         __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
     return room;
-}
-
-struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes)
-{
-    struct marking marking;
-    f->kind->compares->marking(&f->geometry, &marking);
-    const double marked = f->kind->measure(f, most_nbytes).load * marking.cells;
-    return overlap_size(&marking, (uint64_t)round(marked));
 }
 
 /* Returns whether the bits show, beyond the error of chance, that a filter has all the keys

@@ -17,6 +17,7 @@
 
 #include "../base/sample.h"
 #include "../base/sizing.h"
+#include "counted.h"
 #include "counters.h"
 
 bool filter_counts_bits(const perhaps_filter *f)
@@ -31,6 +32,13 @@ static struct marking marking_of(const perhaps_filter *f)
     return m;
 }
 
+struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    const struct marking marking = marking_of(f);
+    const double marked = f->kind->measure(f, most_nbytes).load * marking.cells;
+    return overlap_size(&marking, (uint64_t)round(marked));
+}
+
 /* Returns how many keys may be counted at most by what the bits tell, with what chance and a
  * sample may add to it. */
 static double most_counted(const perhaps_filter *f)
@@ -39,6 +47,14 @@ static double most_counted(const perhaps_filter *f)
     const double sampled = f->geometry.body_nbytes > SAMPLE_NBYTES ? 0.01 : 0;
     const double keys = (1 + sampled) * there.value + SIZING_DEVIATIONS * there.error;
     return isfinite(keys) ? f->kind->counted(&f->geometry, ceil(keys)) + 1 : 0x1p60;
+}
+
+bool filter_is_estimated(const perhaps_filter *f)
+{
+    bool any = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < parts_count(f) && !any; i++)
+        any = filter_is_estimated(f->parts.part[i]);
+    return any;
 }
 
 uint64_t filter_keys(const perhaps_filter *f)

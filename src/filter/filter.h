@@ -607,9 +607,6 @@ void filter_become_estimated(perhaps_filter *f);
 /* Notes that no two threads add to a filter, or to its parts, at the same moment. */
 void filter_count_once(perhaps_filter *f);
 
-/* Returns whether the number of keys is an estimate, of the filter or of any of its parts. */
-bool filter_is_estimated(const perhaps_filter *f);
-
 /* Completes a filter by attach() of its kind, if it has one.  Returns 0 or its error. */
 int filter_attach(perhaps_filter *f);
 
@@ -671,38 +668,6 @@ void filter_clear(perhaps_filter *f);
 /* Returns whether this key, which is not there yet, may be counted and added: neither the key
  * limit nor the fpr is exceeded. */
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key);
-
-/* ---- What a count of keys means (counted.c) --------------------------------------------- */
-
-/* Returns the number of keys: the count; but if that is an estimate, at most what the bits
- * tell, with what chance and a sample may add to it. */
-uint64_t filter_keys(const perhaps_filter *f);
-
-/* Returns whether f counts only the keys that set a bit: so the same keys have another count in
- * a filter of another geometry, or in another order. */
-bool filter_counts_bits(const perhaps_filter *f);
-
-/* Returns how many different keys have come, in expectation: those that were counted, and those
- * that seemed to be there when they came.  Of a filter that stores copies, and of a window, the
- * number of keys. */
-double filter_different(const perhaps_filter *f);
-
-/* Returns whether the count is the number of set bits, since each key has one. */
-bool filter_has_one_mark(const perhaps_filter *f);
-
-/* Returns the count of a filter of this geometry to which so many different keys were added,
- * and of whose cells this share is marked.  This and the next three are for filters with
- * filter_counts_bits(). */
-uint64_t filter_count_of(const perhaps_filter *f, double different, double load);
-
-/* Sets the count of a union, of which 'marked' cells are marked, of filters that had 'one' and
- * 'two' different keys; and of an intersection, whose count is 'most' at most. */
-void filter_count_union(perhaps_filter *f, double one, double two, uint64_t marked);
-void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t marked);
-
-/* Returns how many different keys there are, by the bits that are set, of which it reads as
- * many as measure() does; the error is that of chance.  For kinds with rate_with(). */
-struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes);
 
 /* Returns whether several writers may each count a key that they add at the same moment: where
  * no lock is held for all of its bits, or by several processes. */

@@ -49,3 +49,11 @@ void geometry_describe(const struct filter_kind *kind, const struct geometry *g,
         plan->field[i] = g->field[i];
     }
 }
+
+struct geometry filter_geometry(const perhaps_filter *f)
+{
+    struct geometry g = f->geometry;
+    if (f->kind->grows)
+        f->kind->grows->grown(f, &g);
+    return g;
+}

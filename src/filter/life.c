@@ -127,14 +127,6 @@ void filter_count_once(perhaps_filter *f)
         filter_count_once(f->parts.part[i]);
 }
 
-bool filter_is_estimated(const perhaps_filter *f)
-{
-    bool any = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED);
-    for (size_t i = 0; i < parts_count(f) && !any; i++)
-        any = filter_is_estimated(f->parts.part[i]);
-    return any;
-}
-
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
 {
     *f->counters = *model->counters;
@@ -281,14 +273,6 @@ void perhaps_free(perhaps_filter *f)
 }
 
 /* ---- Copying and clearing -------------------------------------------------------------- */
-
-struct geometry filter_geometry(const perhaps_filter *f)
-{
-    struct geometry g = f->geometry;
-    if (f->kind->grows)
-        f->kind->grows->grown(f, &g);
-    return g;
-}
 
 const uint8_t *filter_next_piece(const perhaps_filter *f, struct body_cursor *cursor,
                                  uint64_t *nbytes)

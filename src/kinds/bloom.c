@@ -14,6 +14,7 @@
 
 #include "../base/sample.h"
 #include "../base/sizing.h"
+#include "../filter/counted.h"
 #include "cells.h"
 #include "fold.h"
 #include "kinds.h"

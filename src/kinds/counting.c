@@ -29,6 +29,7 @@
 
 #include "../base/locks.h"
 #include "../base/sizing.h"
+#include "../filter/counted.h"
 #include "../filter/counters.h"
 #include "cells.h"
 #include "fold.h"

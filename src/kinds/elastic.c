@@ -23,8 +23,8 @@
  * the keys.  So the segments of different bases become full at different times, and splits come
  * evenly over time.
  *
- * Limits: slots of 12 to 32 bits; 8 copies of a key, of which 4 are sure to find room; depth
- * 31.
+ * Limits: slots of 12 to 32 bits; 8 copies of a key, of which 4 are as good as sure to find
+ * room; depth 31.
  * Invariant: each entry lies in one of its two buckets, in each segment that its bits lead
  * to. */
 #include <math.h>

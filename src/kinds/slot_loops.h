@@ -99,14 +99,13 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
     return 0;
 }
 
-/* What add_one_at() does for a set, which has no copies to refuse. */
+/* What add_one_at() does for a set. */
 static ALWAYS_INLINE int add_absent_at(const struct body *b, unsigned width, struct keyhash key,
                                        struct counters *counters)
 {
-    if (slots_have(b->bytes, slots_size(b), width, key))
-        return 0;
-    int error = add_one_at(b, width, key, counters);
-    return error == PERHAPS_ERR_COPIES ? PERHAPS_ERR_FULL : error;
+    return slots_have(b->bytes, slots_size(b), width, key)
+               ? 0
+               : add_one_at(b, width, key, counters);
 }
 
 /* 'one' says whether the _integer forms inline the _one forms; otherwise they jump to them,

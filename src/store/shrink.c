@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../base/bytes.h"
+#include "../filter/counted.h"
 #include "store.h"
 
 /* Some pages of the file, which lie between two offsets in it. */
