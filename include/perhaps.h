@@ -864,9 +864,10 @@ struct perhaps_stats {
  * grow.
  *
  * Fills in *stats, in about a millisecond, of a chain in two; the first call on a chain or
- * window takes two more, since it plans a part again.  Reads about 1 MiB of the body: 'load' and 'fpr_now' are
- * exact for a body of up to 64 KiB, true to half a percent for one of 1 MiB, and estimated from
- * an even sample of a larger one (measured: to 1 % at an fpr of 1 %, to 4 % at 1e-6). */
+ * window takes two more, since it plans a part again.  Reads about 1 MiB of the body: 'load'
+ * and 'fpr_now' are exact for a body of up to 64 KiB, true to half a percent for one of 1 MiB,
+ * and estimated from an even sample of a larger one (measured: to 1 % at an fpr of 1 %, to 4 %
+ * at 1e-6). */
 PERHAPS_API void perhaps_stats_of(const perhaps_filter *filter, struct perhaps_stats *stats);
 
 /* Returns how many bytes of memory the filter takes: all that it and its parts have taken from
