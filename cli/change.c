@@ -29,6 +29,9 @@ struct change {
     bool once; /* adds no copy of a key that is perhaps there */
     struct target *target;
     struct reach reach;            /* of a live file */
+    struct mark done_until;        /* on servers: all keys before it are in */
+    uint64_t nlines;               /* of its source, up to the end of the last block */
+    bool broken;                   /* a block before was not done as a whole */
     perhaps_bulk *bulk;            /* through which keys get into a filter in memory; or NULL */
     atomic_uint_fast64_t nchanged; /* how many keys were added, or were found and removed */
 };
@@ -74,6 +77,22 @@ static bool add_to_servers(void *context, struct block *block)
     return ok;
 }
 
+/* A stage in order, with a struct change: notes until where all keys are on the servers. */
+static bool note_done(void *context, struct block *block)
+{
+    struct change *change = context;
+    struct mark *mark = &change->done_until;
+    if (block->holds != BLOCK_RECORDS || change->broken)
+        return !block->error;
+    const uint64_t before = block->source == mark->source ? change->nlines : 0;
+    mark->nkeys += block->ndone;
+    mark->source = block->source;
+    mark->line = before + 1 + block_lines(block, block->ndone);
+    change->nlines = before + block->count + block->nskipped;
+    change->broken = block->error || block->ndone < block->count;
+    return !block->error;
+}
+
 /* A stage, with a struct change: does change->block to a live file. */
 static bool change_live(void *context, struct block *block)
 {
@@ -93,18 +112,26 @@ static bool change_live(void *context, struct block *block)
 
 /* Does what target_settle() does, for filters that already have some of the keys: those that
  * several threads or servers have added meanwhile, which are sets.  So nothing is done twice
- * if all keys are given again. */
+ * if all keys are given again.  If the filter is not there any more, or has lost a part, its
+ * message says what to do. */
 static void settle_part(const struct change *change, const struct input *input,
                         const struct block *last)
 {
     const bool removes = change->block == remove_block;
-    char outcome[1024];
-    snprintf(outcome, sizeof outcome, "; %s of the keys, in no order, %s %s%s",
-             grouped(change->nchanged).s, removes ? "were removed from" : "are in",
-             change->target->path,
-             remote_blames_key(last) ? ""
-             : removes               ? ": removing all again is safe"
-                                     : ": adding all again is safe");
+    const struct mark *mark = &change->done_until;
+    char outcome[2 * PATH_MAX] = "", go_on[PATH_MAX + 80] = "";
+    if (mark->nkeys)
+        snprintf(go_on, sizeof go_on, "; all before %s:%ju are in",
+                 input_name(change->target->settings->inputs[mark->source]),
+                 (uintmax_t)mark->line);
+    if (!remote_has_lost(last))
+        snprintf(outcome, sizeof outcome, "; %s of the keys, in no order, %s %s%s%s",
+                 grouped(change->nchanged).s, removes ? "were removed from" : "are in",
+                 change->target->path,
+                 remote_blames_key(last) ? ""
+                 : removes               ? ": removing all again is safe"
+                                         : ": adding all again is safe",
+                 remote_blames_key(last) ? "" : go_on);
     target_settle(change->target, input, last, outcome);
 }
 
@@ -249,7 +276,9 @@ static void change_filter(struct change *change)
         { .run = target->live ? change_live : change->block,
           .context = change,
           .in_order = target->live || (!target->in_place && !target->remote) },
+        { .run = note_done, .context = change, .in_order = true },
     };
+    const size_t nstages = 1U + hashes + (target->remote != NULL);
     if (target->builder)
         disk_begin(&disk, target);
     struct input *input = input_open(target->settings, change->doing, false);
@@ -260,7 +289,7 @@ static void change_filter(struct change *change)
     if (hashes && !target->builder && !target->in_place && !change->once)
         begin_bulk(change);
     const struct block *last = target->builder ? input_run(input, to_builder, 2)
-                                               : input_run(input, stages + !hashes, 1 + hashes);
+                                               : input_run(input, stages + !hashes, nstages);
     perhaps_bulk_end(change->bulk);
     if (target->builder)
         change->nchanged = input_nkeys(input);

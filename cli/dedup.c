@@ -233,6 +233,8 @@ static void learn_state(struct dedup *dedup)
 {
     const struct target *target = dedup->target;
     struct perhaps_stats stats;
+    if (target->remote && dedup->settings->quiet)
+        return; /* nothing of it is needed or told */
     target_stats(target, &stats, NULL, "");
     dedup->nkeys_before = stats.keys;
     if (kind_can(stats.plan.kind, PERHAPS_CAN_BUILD))

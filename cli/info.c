@@ -226,9 +226,9 @@ static json_t *fact_rate(const struct perhaps_stats *stats)
 static void print_summary(const struct target *target, const struct perhaps_stats *stats,
                           uint64_t nkeys, json_t *all)
 {
-    static const char *const rest[] = { "copies",     "journal", "layout",       "layers",
-                                        "partitions", "nodes",   "keys_made_of", "hash",
-                                        "created",    "notes" };
+    static const char *const rest[] = { "copies", "journal",    "reserved", "layout",
+                                        "layers", "partitions", "nodes",    "keys_made_of",
+                                        "hash",   "created",    "notes" };
     json_t *facts = json_pack(
         "{s:O, s:O, s:O, s:o, s:o, s:o}", "filter", json_object_get(all, "filter"), "kind",
         json_object_get(all, "kind"), "keys", json_object_get(all, "keys"), "room",
@@ -308,13 +308,32 @@ static void print_info_of_file(const struct target *target, const struct perhaps
                   "parts", parts_of(filter)));
 }
 
+/* The same for servers. */
+static json_t *keys_on_servers(const struct settings *settings,
+                               const struct perhaps_cluster_stats *stats)
+{
+    if (settings->json || stats->keys_different == stats->keys)
+        return json_integer((json_int_t)stats->keys);
+    return json_sprintf("about %s different ones (%s of them set a bit)",
+                        grouped(stats->keys_different).s, grouped(stats->keys).s);
+}
+
+/* Returns how many of the keys are reserved; NULL for people if there are none. */
+static json_t *reserved_of(const struct settings *settings, uint64_t n)
+{
+    if (settings->json || !n)
+        return optional(settings, n);
+    return json_sprintf("%s of these, by clients that add now or were killed", grouped(n).s);
+}
+
 static void print_info_of_servers(const struct target *target,
                                   const struct perhaps_stats *stats,
                                   const struct perhaps_cluster_stats *servers)
 {
     print_info(target, stats, json_string(servers->layout),
-               json_integer((json_int_t)stats->keys), servers->keys_different,
-               json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o*}", "layers",
+               keys_on_servers(target->settings, servers), servers->keys_different,
+               json_pack("{s:o*, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o*}", "reserved",
+                         reserved_of(target->settings, servers->keys_reserved), "layers",
                          (json_int_t)servers->layers, "partitions",
                          (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,
                          "largest_node_bytes", (json_int_t)servers->largest_nbytes,

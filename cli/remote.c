@@ -314,6 +314,12 @@ bool remote_add(struct remote *remote, struct block *block)
     return give_back(remote, handle, block, error);
 }
 
+bool remote_has_lost(const struct block *block)
+{
+    return block->error == PERHAPS_ERR_MISSING || block->error == PERHAPS_ERR_CHANGED ||
+           block->error == PERHAPS_ERR_UNFINISHED || block->error == PERHAPS_ERR_LOST;
+}
+
 bool remote_blames_key(const struct block *block)
 {
     return block->error == PERHAPS_ERR_FULL || block->error == PERHAPS_ERR_ARGUMENT;

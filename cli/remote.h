@@ -77,6 +77,9 @@ bool remote_add(struct remote *remote, struct block *block);
 /* Returns why answers were unknown first; an empty text if none was. */
 const char *remote_problem(const struct remote *remote);
 
+/* Returns whether the error of the block says that the filter is gone, or a part of it. */
+bool remote_has_lost(const struct block *block);
+
 /* Returns whether the error of the block is about a key: the first one that is not done. */
 bool remote_blames_key(const struct block *block);
 

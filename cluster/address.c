@@ -353,6 +353,28 @@ static const char *read_client(struct span value, void *to)
     return problem;
 }
 
+/* Reads OLD/NEW, each a host or host:port. */
+static const char *read_map(struct span value, void *to)
+{
+    struct address *address = to;
+    struct address_map *maps =
+        realloc(address->maps, (address->nmaps + 1) * sizeof *address->maps);
+    if (!maps)
+        return no_memory;
+    address->maps = maps;
+    struct address_map *map = &maps[address->nmaps++];
+    *map = (struct address_map){ .from.port = 0 };
+    struct span from = cut(&value, '/');
+    const char *problem = read_server(from, &map->from);
+    if (!problem)
+        problem = read_server(value, &map->to);
+    if (problem)
+        return "map is OLD:PORT/NEW:PORT, or OLD/NEW for all ports of a host";
+    if (!map->from.port && map->to.port)
+        return "map=OLD/NEW is for all ports of OLD: write OLD:PORT/NEW:PORT for one of them";
+    return NULL;
+}
+
 /* Reads one setting.  '*given' has a bit for each setting that was read before. */
 static const char *read_setting(struct span setting, struct address *a, unsigned *given)
 {
@@ -377,13 +399,14 @@ static const char *read_setting(struct span setting, struct address *a, unsigned
         { "key", read_text, &a->key },
         { "sni", read_text, &a->sni },
         { "insecure", read_yes, &a->insecure },
+        { "map", read_map, a },
         { "master", read_text, &a->master },
         { "sentinel-password-file", read_text, &a->sentinel_password_file },
     };
     struct span name = cut(&setting, '=');
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (is_text(name, settings[i].name)) {
-            if (*given & 1U << i)
+            if (*given & 1U << i && settings[i].read != read_map)
                 return "a setting is given twice";
             *given |= 1U << i;
             return settings[i].read(setting, settings[i].to);
@@ -494,5 +517,6 @@ void address_release(struct address *a)
         explicit_bzero(a->password, strlen(a->password));
     free(a->password);
     free(a->servers);
+    free(a->maps);
     *a = (struct address){ 0 };
 }

@@ -23,6 +23,12 @@ struct endpoint {
     unsigned port;                   /* 0: a unix socket, whose path is the host */
 };
 
+/* map=OLD/NEW: who is announced at 'from' is reached at 'to'.  Port 0: all ports, which
+ * stay. */
+struct address_map {
+    struct endpoint from, to;
+};
+
 /* codec=: how the keys of a filter of Redisson are written before they are hashed. */
 enum codec { CODEC_NOT_GIVEN, CODEC_STRING, CODEC_KRYO5, CODEC_JSON };
 
@@ -33,6 +39,8 @@ struct address {
     bool sentinel;      /* the servers are sentinels */
     struct endpoint *servers;
     unsigned nservers;
+    struct address_map *maps; /* map=, in the order of the address */
+    unsigned nmaps;
     char *user, *password; /* decoded, as all texts are */
     char *name;            /* allowed in this layout */
     bool redisson;         /* layout=redisson */

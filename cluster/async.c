@@ -98,6 +98,13 @@ static bool login(void *context, char *user, size_t user_size, char *password,
     return theirs->login(theirs->context, user, user_size, password, password_size);
 }
 
+static bool reach(void *context, const char *host, unsigned port, char *to_host, size_t to_size,
+                  unsigned *to_port)
+{
+    const struct perhaps_cluster_options *theirs = &((perhaps_cluster_async *)context)->theirs;
+    return theirs->reach(theirs->context, host, port, to_host, to_size, to_port);
+}
+
 static void warn(void *context, const char *line)
 {
     const struct perhaps_cluster_options *theirs = &((perhaps_cluster_async *)context)->theirs;
@@ -337,6 +344,7 @@ int perhaps_cluster_async_new(const struct perhaps_cluster_options *options,
     ours.stopped = is_stopped;
     ours.login = options->login ? login : NULL;
     ours.warn = options->warn ? warn : NULL;
+    ours.reach = options->reach ? reach : NULL;
     ours.context = a;
     a->theirs = *options;
     a->timer_ns = NEVER;

@@ -29,6 +29,35 @@
  * unanswered. */
 enum { KEYS_A_WATCH = 256 };
 
+/* Returns the first key of the batch with the hash of key i, which may be i, by a table with
+ * 'places', a power of two. */
+static uint32_t find_first(struct batch *batch, uint32_t i, size_t places)
+{
+    uint64_t at;
+    memcpy(&at, batch->hash[i].bytes, sizeof at);
+    for (;; at++) {
+        uint32_t *place = &batch->place[at & (places - 1)];
+        if (!*place)
+            *place = i + 1;
+        if (memcmp(&batch->hash[*place - 1], &batch->hash[i], sizeof *batch->hash) == 0)
+            return *place - 1;
+    }
+}
+
+/* Makes the keys pending, of those with the same hash the first. */
+static void find_different(struct batch *batch)
+{
+    size_t places = 2;
+    while (places < 2 * batch->count)
+        places *= 2;
+    memset(batch->place, 0, places * sizeof *batch->place);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        batch->first[i] = find_first(batch, i, places);
+        if (batch->first[i] == i)
+            batch->pending[batch->npending++] = i;
+    }
+}
+
 int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
 {
     struct batch *batch = c->batch;
@@ -38,10 +67,18 @@ int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
         return nodes_fail_plainly(&c->nodes, error);
     memset(batch->answer, UNKNOWN, keys->count);
     memset(batch->unsure, 0, keys->count);
-    for (uint32_t i = 0; i < keys->count; i++)
-        batch->pending[i] = i;
-    batch->count = batch->npending = keys->count;
+    batch->count = keys->count;
+    find_different(batch);
     return 0;
+}
+
+void batch_end(struct batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->first[i] != i) {
+            uint8_t answer = batch->answer[batch->first[i]];
+            batch->answer[i] = answer == ADDED ? PRESENT : answer;
+        }
 }
 
 void batch_sift(struct batch *batch)
@@ -179,9 +216,11 @@ static unsigned slot_of_request(const struct request *request)
                                              : c->nodes.home;
 }
 
-/* Notes that a partition is lost; the pass fails when the exchange has ended. */
+/* Notes that a partition is lost; the pass fails when the exchange has ended.  What was seen of
+ * the partition before proves nothing any more, whatever else is told of it in this pass. */
 static void note_lost(struct pass *pass, unsigned layer, uint32_t partition)
 {
+    pass->c->layer[layer].seen[partition] = 0;
     pass->lost = true;
     pass->lost_layer = layer;
     pass->lost_partition = partition;
@@ -460,9 +499,7 @@ int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *rep
     return nset;
 }
 
-/* Takes the reply to an add.  Its partition is under suspicion if the footer is not there; or,
- * if that was not asked for, if none of the bits were set, or if the reply came by another
- * connection than the one by which the partition was seen. */
+/* Takes the reply to an add.  Its partition is lost if the footer is not there. */
 static int take_added(const struct request *request, const struct reply *reply)
 {
     struct pass *pass = request->context;
@@ -478,13 +515,15 @@ static int take_added(const struct request *request, const struct reply *reply)
                                request->again);
     if (nset < 0)
         return nset;
-    if (proves && partition_is_proven(reply->numbers[nbits]))
+    if (!proves)
+        return 0;
+    if (partition_is_proven(reply->numbers[nbits])) {
         layer_of(pass, i)->seen[batch->partition[i]] = request->link->number;
-    else if ((proves || nset == 0 || !was_seen(pass, i, request->link->number)) &&
-             batch->nsuspects < BATCH_KEYS) /* a reply may be taken twice */
+        return 0;
+    }
+    if (batch->nsuspects < BATCH_KEYS) /* a reply may be taken twice */
         batch->suspect[batch->nsuspects++] = batch->partition[i];
-    if (proves && !partition_is_proven(reply->numbers[nbits]))
-        note_lost(pass, pass->from, batch->partition[i]);
+    note_lost(pass, pass->from, batch->partition[i]);
     return 0;
 }
 
@@ -495,6 +534,33 @@ static void doubt_key(const struct request *request)
     struct batch *batch = pass->c->batch;
     batch->nunknown +=
         request->i < pass->nkeys && batch->answer[key_of(pass, request->i)] == UNKNOWN;
+}
+
+/* Chooses the adds that ask for the footer, too: with few keys all, with many the last one to
+ * each partition.  A server does them in this order; so if the footer is there, the partition
+ * was whole when the others came. */
+static void choose_proofs(const struct pass *pass)
+{
+    struct batch *batch = pass->c->batch;
+    uint32_t *marked = pass->c->layer[pass->from].marked;
+    for (size_t i = pass->nkeys; i-- > 0;) {
+        batch->proves[i] = false;
+        if (batch->before[i] & BEFORE_DONE)
+            continue;
+        batch->proves[i] = !marked[batch->partition[i]] || pass->nkeys <= FEW_KEYS;
+        marked[batch->partition[i]] = 1;
+    }
+    for (size_t i = 0; i < pass->nkeys; i++)
+        marked[batch->partition[i]] = 0;
+}
+
+/* If adds were sent again or elsewhere, their order is not known, and all are under
+ * suspicion. */
+static void suspect_all(const struct pass *pass)
+{
+    struct batch *batch = pass->c->batch;
+    memcpy(batch->suspect, batch->partition, pass->nkeys * sizeof *batch->suspect);
+    batch->nsuspects = pass->nkeys;
 }
 
 /* Looks at the partitions that are under suspicion, and removes those that are lost: this
@@ -525,9 +591,8 @@ int batch_add(perhaps_cluster *c, unsigned layer)
         return error;
     choose_turns(&pass);
     batch->nsuspects = 0;
-    for (size_t i = 0; i < pass.nkeys; i++)
-        batch->proves[i] = pass.nkeys <= FEW_KEYS ||
-                           !was_seen(&pass, i, connection_of(&pass, batch->partition[i]));
+    choose_proofs(&pass);
+    const uint64_t retries = c->nodes.retries, redirections = c->nodes.redirections;
     struct exchange exchange = {
         .count = pass.nkeys + pass.nturns,
         .noptional = pass.nturns,
@@ -541,6 +606,8 @@ int batch_add(perhaps_cluster *c, unsigned layer)
         .nbefore = batch->tried ? pass.nkeys : 0,
     };
     error = exchange_run(&c->nodes, &exchange);
+    if (retries != c->nodes.retries || redirections != c->nodes.redirections)
+        suspect_all(&pass);
     if (!error)
         error = look_at_suspects(c, &c->layer[layer]);
     return error_of(&pass, error);

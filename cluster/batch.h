@@ -1,8 +1,9 @@
-/* batch.h - asks layers for a batch of keys, or adds the keys to one: a request for each key
- * and layer.
+/* batch.h - asks layers for a batch of keys, or adds the keys to one: a request for each
+ * different key and layer.
  *
  *     hash[], answer[], unsure[]   of each key of the batch, in the caller's order
- *     pending[]                    indexes into these: the keys whose answer is not known yet
+ *     pending[]                    indexes into these: the keys whose answer is not known yet;
+ *                                  of keys with the same hash only the first
  *     bits[], partition[], ...     of each request that is under way
  *
  * Only pending keys are asked for or added.  After layers were asked, batch_sift() drops the
@@ -27,6 +28,9 @@ struct batch {
     uint8_t answer[BATCH_KEYS]; /* enum answer */
     bool unsure[BATCH_KEYS];    /* a layer that was asked gave no answer that counts */
 
+    uint32_t first[BATCH_KEYS];     /* the first key with the same hash */
+    uint32_t place[2 * BATCH_KEYS]; /* of a table of hashes: a key's index plus 1; 0: none */
+
     uint32_t pending[BATCH_KEYS]; /* ascending */
     size_t npending;
     size_t nunknown; /* after an error: keys that were added or not, nobody knows */
@@ -50,9 +54,13 @@ struct batch {
     uint8_t sight[BATCH_KEYS]; /* enum sight */
 };
 
-/* Begins a batch: hashes the keys, at most BATCH_KEYS.  All are pending, and their answers are
- * unknown. */
+/* Begins a batch: hashes the keys, at most BATCH_KEYS.  All different ones are pending, and
+ * their answers are unknown. */
 int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys);
+
+/* Ends a batch: answers the keys that are there again.  If the first of them was ADDED, the
+ * others were PRESENT. */
+void batch_end(struct batch *batch);
 
 /* Drops from the pending keys those whose answer is known. */
 void batch_sift(struct batch *batch);

@@ -1,6 +1,8 @@
 /* checks.c - looks before a filter is made whether it will work: whether the servers can hold
- * it, and whether the user has all the rights that it will need. */
+ * it, and whether the user has all the rights that it will need; and claims its name.  All that
+ * takes one way to the servers and back. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "discover.h"
@@ -28,188 +30,201 @@ static uint64_t info_number(const char *text, const char *name)
     return number;
 }
 
-static int take_info(const struct request *request, const struct reply *reply)
-{
-    struct memory *memory = request->context;
-    if (reply->type == REDIS_REPLY_STRING) {
-        memory->limit = info_number(reply->text, "\nmaxmemory:");
-        memory->machine = info_number(reply->text, "\ntotal_system_memory:");
-        memory->evicts = strstr(reply->text, "maxmemory_policy:allkeys") != NULL;
-    }
-    return 0;
-}
+/* The context of the exchange that looks at all masters and claims the name. */
+struct checking {
+    perhaps_cluster *c;
+    uint16_t master[NODES_MOST]; /* the node of each question */
+    uint16_t slot[NODES_MOST];   /* one that it owns */
+    size_t nmasters;
+    struct memory memory[NODES_MOST];
+    bool taken; /* there is a description already */
+};
 
-/* A client without the right to ask learns nothing, and makes the filter. */
-static int take_info_error(const struct request *request, const struct reply *reply)
+static void take_info(struct memory *memory, const struct reply *reply)
 {
-    (void)request, (void)reply;
-    return 0;
+    if (reply->type != REDIS_REPLY_STRING)
+        return;
+    memory->limit = info_number(reply->text, "\nmaxmemory:");
+    memory->machine = info_number(reply->text, "\ntotal_system_memory:");
+    memory->evicts = strstr(reply->text, "maxmemory_policy:allkeys") != NULL;
 }
 
 /* A filter on a server that evicts keys would lose partitions without a fault of anything, so
  * none is made there.  Nor is one that is larger than all the memory of a server, whatever else
  * lies there: making it would take long before it fails, and a server without a limit would be
  * killed. */
-static int check_server(perhaps_cluster *c, struct link *link, uint64_t needed)
+static int check_memory(perhaps_cluster *c, const struct memory *memory,
+                        const struct endpoint *at, uint64_t needed)
 {
-    struct memory memory = { 0 };
-    struct exchange exchange = { .count = 1,
-                                 .command = (const char *const[]){ "INFO", "memory", NULL },
-                                 .take = take_info,
-                                 .take_error = take_info_error,
-                                 .context = &memory,
-                                 .only = link };
-    int error = round_alone(&c->nodes, &exchange);
-    uint64_t most = memory.limit ? memory.limit : memory.machine;
-    if (error)
-        return error;
+    char name[ENDPOINT_NBYTES];
+    uint64_t most = memory->limit ? memory->limit : memory->machine;
+    endpoint_show(at, name);
     if (most && needed > most)
         return nodes_fail(&c->nodes, PERHAPS_ERR_SERVER_FULL,
                           "%s: %ju MiB of the filter would lie there, and %s %ju: %sadd "
                           "servers to the cluster",
-                          link->name, (uintmax_t)(needed >> 20),
-                          memory.limit ? "its maxmemory is" : "its machine has",
+                          name, (uintmax_t)(needed >> 20),
+                          memory->limit ? "its maxmemory is" : "its machine has",
                           (uintmax_t)(most >> 20),
-                          memory.limit ? "raise its maxmemory or " : "");
-    if (memory.limit && memory.evicts)
+                          memory->limit ? "raise its maxmemory or " : "");
+    if (memory->limit && memory->evicts)
         return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
                           "%s: would throw parts of a filter away when its memory is full: "
                           "set its maxmemory-policy to noeviction, or to one of volatile-*",
-                          link->name);
+                          name);
     return 0;
 }
 
-/* Checks all masters. */
-static int check_servers(perhaps_cluster *c)
+/* Checks what the masters have told. */
+static int check_servers(const struct checking *checking)
 {
-    const struct slot_map *map = &c->nodes.map;
+    perhaps_cluster *c = checking->c;
     uint64_t held[NODES_MOST];
+    int error = 0;
+    partitions_share_out(c, held);
+    for (size_t i = 0; i < checking->nmasters && !error; i++) {
+        uint16_t node = checking->master[i];
+        if (node < c->nodes.map.nnodes)
+            error =
+                check_memory(c, &checking->memory[i], &c->nodes.map.nodes[node].at, held[node]);
+    }
+    return error;
+}
+
+/* ---- The name, and rights ---------------------------------------------------------------- */
+
+/* It takes the description's fields and values from ARGV[2] on, and has a Redis key that is
+ * never made as the third.
+ *
+ * First it tries all commands that later work needs, in a form that changes nothing: so a user
+ * who lacks a right learns it now, and not when a filter has been filled.  Then it writes the
+ * description and the counts, if there is no description yet: they are there whole or not at
+ * all, and of several clients that want the name exactly one gets it.  If it was done and its
+ * reply was lost, it finds what it has written itself. */
+static const char claim_text[] =
+    "local about, counts, none, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1]\n"
+    "if redis.replicate_commands then redis.replicate_commands() end\n"
+    "local tried = {\n"
+    "  { 'HGETALL', none }, { 'HGET', none, 'n' }, { 'HEXISTS', none, 'n' }, { 'HDEL', none, "
+    "'n' },\n"
+    "  { 'HINCRBY', none, 'n', 'none' }, { 'HSET', none, 'n', '1', 'odd' }, { 'TIME' },\n"
+    "  { 'GETRANGE', none, '0', '0' }, { 'STRLEN', none }, { 'SETRANGE', none, '0', '' },\n"
+    "  { 'BITFIELD', none, 'GET', 'u1', '0' }, { 'BITCOUNT', none }, { 'UNLINK', none },\n"
+    "  { 'PING' } }\n"
+    "for i = 1, #tried do\n"
+    "  local told = tried[i][1] == 'PING' and ARGV[2] == '0' or redis.pcall(unpack(tried[i]))\n"
+    "  local err = type(told) == 'table' and told.err or ''\n"
+    "  if string.find(err, 'NOPERM') or string.find(err, \"can't run this command\") or\n"
+    "     string.find(err, 'ACL failure') or string.find(err, 'no permissions') then\n"
+    "    return redis.error_reply('NEEDS ' .. tried[i][1])\n"
+    "  end\n"
+    "end\n"
+    "local there = redis.pcall('HGETALL', about)\n"
+    "if there.err then return there end\n"
+    "if #there > 0 then return redis.call('HGET', about, 'id') == id and 1 or 0 end\n"
+    "local set = { 'HSET', about }\n"
+    "for i = 3, #ARGV do set[i] = ARGV[i] end\n"
+    "local done = redis.pcall(unpack(set))\n"
+    "if type(done) == 'table' and done.err then return done end\n"
+    "redis.call('HSET', counts, 'of', id)\n"
+    "return 1\n";
+
+static void write_claim(const perhaps_cluster *c, struct resp *out)
+{
+    char counts[sizeof c->counts], none[sizeof c->counts + 8];
+    handle_name_counts(c, c->about.id, counts);
+    snprintf(none, sizeof none, "%s.try", counts);
+    resp_command(out, 8 + description_nargs(&c->about), sizeof claim_text + 2048);
+    const char *const texts[] = {
+        "EVAL", claim_text, "3", c->key, counts, none, c->about.id, c->nodes.cluster ? "1" : "0"
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        resp_text(out, texts[i]);
+    description_write(&c->about, out);
+}
+
+/* ---- All of it at once ------------------------------------------------------------------- */
+
+/* The requests: the claim, and behind it a question to each master, which may stay unanswered:
+ * if one is down, making its partitions will tell. */
+static void write_check(const struct request *request, struct resp *out)
+{
+    const struct checking *checking = request->context;
+    if (request->i)
+        resp_texts(out, (const char *const[]){ "INFO", "memory", NULL });
+    else
+        write_claim(checking->c, out);
+}
+
+static unsigned slot_of_check(const struct request *request)
+{
+    const struct checking *checking = request->context;
+    return request->i ? checking->slot[request->i - 1] : checking->c->nodes.home;
+}
+
+static int take_check(const struct request *request, const struct reply *reply)
+{
+    struct checking *checking = request->context;
+    if (request->i) {
+        take_info(&checking->memory[request->i - 1], reply);
+        return 0;
+    }
+    checking->taken = reply->number != 1;
+    return handle_take_number(checking->c, reply, "EVAL");
+}
+
+/* A client without the right to ask for memory learns nothing, and makes the filter. */
+static int take_check_error(const struct request *request, const struct reply *reply)
+{
+    static const char needs[] = "NEEDS ";
+    struct checking *checking = request->context;
+    if (request->i)
+        return 0;
+    const char *at = strstr(reply->text, needs);
+    return at ? nodes_fail(
+                    &checking->c->nodes, PERHAPS_ERR_REFUSED,
+                    "%s: NOPERM: whoever makes a filter needs %.16s (doc/CLUSTER.md, Rights)",
+                    request->link->name, at + strlen(needs))
+              : 1;
+}
+
+/* Finds the masters, and a slot of each. */
+static void find_masters(struct checking *checking)
+{
+    const struct slot_map *map = &checking->c->nodes.map;
+    bool found[NODES_MOST] = { false };
+    for (unsigned slot = 0; slot < SLOTS; slot++) {
+        uint16_t node = map->master[slot];
+        if (node == NOBODY || found[node])
+            continue;
+        found[node] = true;
+        checking->master[checking->nmasters] = node;
+        checking->slot[checking->nmasters++] = (uint16_t)slot;
+    }
+}
+
+int checks_and_claim(perhaps_cluster *c, bool *taken)
+{
+    struct checking *checking = calloc(1, sizeof *checking);
+    if (!checking)
+        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    checking->c = c;
     int error = discover(&c->nodes);
     if (!error)
-        partitions_share_out(c, held);
-    for (uint16_t n = 0; n < map->nnodes && !error; n++) {
-        if (map->nodes[n].master != n)
-            continue;
-        struct link *link = nodes_link(&c->nodes, &map->nodes[n].at, false);
-        error = link ? check_server(c, link, held[n])
-                     : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
-        if (error == PERHAPS_ERR_UNREACHABLE)
-            error = 0; /* it may come back; if not, making its partitions will tell */
-    }
-    return error;
-}
-
-/* ---- Rights ---------------------------------------------------------------------------- */
-
-/* The commands that later work needs are tried on two scratch Redis keys, in the slot of the
- * description.  So a user who lacks a right learns it now, and not when a filter has been
- * filled. */
-struct trial {
-    perhaps_cluster *c;
-    char hash[REDIS_KEY_NBYTES + ID_DIGITS + 8], string[REDIS_KEY_NBYTES + ID_DIGITS + 8];
-    size_t nwritten;     /* how many commands were written */
-    const char *refused; /* the first command that the user may not use; NULL: none */
-    char reply[200];     /* what the server says about it */
-};
-
-/* These stand for the scratch keys. */
-static const char a_hash[] = "(hash)", a_string[] = "(string)";
-
-/* HGETALL finds nothing, and RENAMENX does nothing, since the new name is taken.  UNLINK comes
- * behind all others on the same connection, so what was sent is also removed if this client
- * dies.  PING is for clusters only. */
-enum { ARGUMENTS_MOST = 6 };
-static const char *const tried[][ARGUMENTS_MOST] = {
-    { "HGETALL", a_hash },
-    { "HSETNX", a_hash, "n", "1" },
-    { "HSET", a_hash, "n", "1" },
-    { "HINCRBY", a_hash, "n", "1" },
-    { "HGET", a_hash, "n" },
-    { "HEXISTS", a_hash, "n" },
-    { "SETRANGE", a_string, "0", "x" },
-    { "BITFIELD", a_string, "SET", "u1", "0", "1" },
-    { "GETRANGE", a_string, "0", "0" },
-    { "STRLEN", a_string },
-    { "RENAMENX", a_string, a_hash },
-    { "UNLINK", a_string, a_hash },
-    { "PING" },
-};
-enum { TRIED = sizeof tried / sizeof *tried };
-
-static void write_tried(const struct request *request, struct resp *out)
-{
-    struct trial *trial = request->context;
-    const char *command[ARGUMENTS_MOST + 1] = { NULL };
-    for (size_t i = 0; i < ARGUMENTS_MOST; i++) {
-        const char *argument = tried[request->i][i];
-        command[i] = argument == a_hash     ? trial->hash
-                     : argument == a_string ? trial->string
-                                            : argument;
-    }
-    trial->nwritten++;
-    resp_texts(out, command);
-}
-
-/* Notes the command that is refused, and lets the others be tried: UNLINK clears up.  What is
- * sent again after a lost reply may come behind UNLINK, and then there is nothing to rename. */
-static int take_tried_error(const struct request *request, const struct reply *error)
-{
-    struct trial *trial = request->context;
-    if (strcmp(error->text, NO_SUCH_KEY) == 0)
-        return 0;
-    if (strncmp(error->text, "NOPERM", 6) != 0)
-        return 1;
-    if (!trial->refused) {
-        trial->refused = tried[request->i][0];
-        snprintf(trial->reply, sizeof trial->reply, "%s", error->text);
-    }
-    return 0;
-}
-
-static int remove_scratch(const struct trial *trial)
-{
-    return handle_tell(trial->c,
-                       (const char *const[]){ "UNLINK", trial->hash, trial->string, NULL });
-}
-
-/* Removes the scratch keys after an error; and if commands were sent again, since then one may
- * have come behind UNLINK. */
-static int clear_up(const struct trial *trial, size_t count, int error)
-{
-    struct aside aside;
-    if (!error)
-        return trial->nwritten > count ? remove_scratch(trial) : 0;
-    handle_begin_aside(trial->c, &aside);
-    remove_scratch(trial);
-    handle_end_aside(trial->c, &aside);
-    return error;
-}
-
-/* UNLINK is tried first, and alone: without it the others would leave something. */
-static int check_rights(perhaps_cluster *c)
-{
-    struct trial trial = { .c = c };
-    struct exchange exchange = { .count = c->nodes.cluster ? TRIED : TRIED - 1,
-                                 .write = write_tried,
-                                 .take_error = take_tried_error,
-                                 .context = &trial,
+        find_masters(checking);
+    struct exchange exchange = { .count = 1 + checking->nmasters,
+                                 .noptional = checking->nmasters,
+                                 .slot = slot_of_check,
+                                 .write = write_check,
+                                 .take = take_check,
+                                 .take_error = take_check_error,
+                                 .context = checking,
                                  .acknowledged = true };
-    snprintf(trial.hash, sizeof trial.hash, "%s:%s.try", c->key, c->about.id);
-    snprintf(trial.string, sizeof trial.string, "%s:%s.trial", c->key, c->about.id);
-    int error = remove_scratch(&trial);
-    if (error)
-        return error;
-    error = clear_up(&trial, exchange.count, exchange_run(&c->nodes, &exchange));
-    if (error || !trial.refused)
-        return error;
-    const struct link *link = nodes_master(&c->nodes, c->nodes.home);
-    return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
-                      "%s: %s: whoever makes a filter needs %s (doc/CLUSTER.md, Rights)",
-                      link ? link->name : c->shown, trial.reply, trial.refused);
-}
-
-int checks_before_create(perhaps_cluster *c)
-{
-    int error = check_servers(c);
-    return error ? error : check_rights(c);
+    if (!error)
+        error = exchange_run(&c->nodes, &exchange);
+    *taken = !error && checking->taken;
+    if (!error && !*taken)
+        error = check_servers(checking);
+    free(checking);
+    return error;
 }

@@ -7,6 +7,7 @@
 #include "batch.h"
 #include "layers.h"
 #include "operations.h"
+#include "room.h"
 
 /* Used where neither the address nor the options give a time. */
 enum { TIMEOUT_MS = 3000, PATIENCE_MS = 30000 };
@@ -21,6 +22,7 @@ static const struct dialect own_dialect = { .layout = "perhaps",
                                             .open = layers_open,
                                             .ask = keys_ask,
                                             .add = keys_add,
+                                            .settle = keys_settle,
                                             .stats = stats_collect,
                                             .create = create_empty,
                                             .delete = delete_filter,
@@ -55,7 +57,6 @@ int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *opt
                            uint64_t partitions)
 {
     begin(c);
-    keys_give_back(c);
     int error = check_can(c, c->dialect->create,
                           "let Redisson make its filters (tryInit), or leave out "
                           "layout=redisson");
@@ -65,7 +66,6 @@ int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *opt
 int perhaps_cluster_open(perhaps_cluster *c)
 {
     begin(c);
-    keys_give_back(c);
     return c->dialect->open(c);
 }
 
@@ -81,7 +81,6 @@ int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
                            uint64_t partitions)
 {
     begin(c);
-    keys_give_back(c);
     int error = check_can(c, c->dialect->upload,
                           "a filter of ours is none of Redisson's: leave out "
                           "layout=redisson");
@@ -148,13 +147,15 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
     }
     if (done)
         *done = ndone;
+    if (!error && ndone && c->dialect->settle)
+        error = c->dialect->settle(c);
     return error;
 }
 
 void perhaps_cluster_rest(perhaps_cluster *c)
 {
     begin(c);
-    keys_give_back(c);
+    room_give_back(c);
 }
 
 /* Adds to the problem how many keys have no answer. */
@@ -190,7 +191,7 @@ int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys 
         *npresent = 0;
     if (error)
         return error;
-    keys_give_back_idle(c);
+    room_give_back_idle(c);
     for (size_t at = 0; at < keys->count && !ends_call(error); at += n) {
         n = batch_size(c, keys, at);
         struct perhaps_keys some = perhaps_keys_slice(keys, at, n);
@@ -240,7 +241,7 @@ int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *s
     *stats = (struct perhaps_cluster_stats){ .layout = c->dialect->layout };
     begin(c);
     int error = check_open(c);
-    keys_give_back(c);
+    room_give_back(c);
     if (!error)
         error = c->dialect->stats(c, stats);
     if (error)
@@ -248,6 +249,7 @@ int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *s
     stats->commands = c->nodes.commands;
     stats->retries = c->nodes.retries;
     stats->redirections = c->nodes.redirections;
+    stats->trips = c->nodes.trips;
     stats->doubtful = c->doubtful;
     return 0;
 }
@@ -268,7 +270,6 @@ int perhaps_cluster_recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
     now = now ? now : &ignored[1];
     *was = *now = 0;
     begin(c);
-    keys_give_back(c); /* what is held is not in the bits, and must not be taken off later */
     int error = check_can(c, c->dialect->recount, "a filter of Redisson's has no counts");
     return error ? error : c->dialect->recount(c, was, now);
 }
@@ -306,6 +307,8 @@ static void take_access(struct nodes *nodes, const struct address *a)
     nodes->seeds = a->servers;
     nodes->nseeds = a->nservers;
     nodes->master = a->master;
+    nodes->maps = a->maps;
+    nodes->nmaps = a->nmaps;
 }
 
 /* A setting in the address counts more than one in the options.  Texts of the options are not
@@ -327,6 +330,7 @@ static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_optio
     nodes->acknowledge = a->acknowledge_given ? a->acknowledge : options->acknowledge;
     c->without_secret = options->without_secret;
     handle_take_hashing(c, &options->hashing);
+    nodes->reach = options->reach;
     nodes->stopped = options->stopped;
     nodes->context = c->context = options->context;
     c->progress = options->progress;
@@ -405,7 +409,7 @@ void perhaps_cluster_free(perhaps_cluster *c)
     if (!c)
         return;
     c->nodes.ends_ms = 0;
-    keys_give_back(c);
+    c->parting = true;
     layers_close(c);
     nodes_release(&c->nodes);
     address_release(&c->address);

@@ -1,11 +1,12 @@
 /* create.c - makes and deletes filters, and makes their further layers.
  *
- *     make    description written beside its place, and renamed     state=creating
+ *     make    description and counts, if there are none             state=creating
  *             all partitions of layer 0, zero or filled
  *             from now on others can open it                        state=ready, ready.0=1
  *     grow    description of layer I, if there is none              layer.I
  *             all its partitions
  *             from now on clients ask it and add to it              ready.I=1
+ *             or, if the filter was deleted meanwhile, removes what it has made
  *     delete  from now on nobody can open it                        state=deleting
  *             all partitions of all layers that were planned
  *             counts and description
@@ -13,7 +14,10 @@
  * Invariant: no partition is ever there without a description that names it.  So a client that
  * breaks off at any moment leaves a description that tells what there may be, and
  * perhaps_cluster_delete() can remove all of it.  The order of the steps follows from this:
- * the description comes first and goes last. */
+ * the description comes first and goes last.
+ *
+ * Who writes to a description or removes it does so by a script, which looks at ID and state at
+ * once: so nothing is written to a filter that was deleted or made anew meanwhile. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +27,8 @@
 #include "layers.h"
 #include "operations.h"
 #include "partitions.h"
+#include "room.h"
+#include "script.h"
 
 /* Fewer partitions than PARTITIONS_USUAL do not spread evenly over the nodes.  Partitions that
  * are smaller than PARTITION_NBYTES_USUAL are mostly overhead. */
@@ -128,66 +134,13 @@ static struct perhaps_options chain_of(const struct description *about,
 
 /* ---- Claiming the name ----------------------------------------------------------------- */
 
-/* The description is written beside its place and then renamed, if there is none yet
- * (RENAMENX).  So it is there whole or not at all, and of several clients that want the name
- * exactly one gets it. */
-struct claim {
-    perhaps_cluster *c;
-    char beside[REDIS_KEY_NBYTES + ID_DIGITS + 8]; /* where it is written first */
-    bool taken; /* the renaming did nothing: there is a description already */
-};
-
-/* The requests, in their order.  They have one slot, and so go over one connection. */
-enum { CLAIM_WRITE, CLAIM_RENAME, CLAIM_CLEAN, CLAIMS };
-
-static void write_claim(const struct request *request, struct resp *out)
+/* Returns an error that says whose name it is. */
+static int fail_taken(perhaps_cluster *c)
 {
-    const struct claim *claim = request->context;
-    const perhaps_cluster *c = claim->c;
-    const char *beside = claim->beside;
-    switch (request->i) {
-    case CLAIM_WRITE:
-        description_write(&c->about, beside, out);
-        break;
-    case CLAIM_RENAME:
-        resp_texts(out, (const char *const[]){ "RENAMENX", beside, c->key, NULL });
-        break;
-    default:
-        resp_texts(out, (const char *const[]){ "UNLINK", beside, NULL });
-    }
-}
-
-/* Only the reply to the renaming tells something. */
-static int take_claim(const struct request *request, const struct reply *reply)
-{
-    struct claim *claim = request->context;
-    if (request->i == CLAIM_RENAME)
-        claim->taken = reply->type != REDIS_REPLY_INTEGER || reply->number != 1;
-    return 0;
-}
-
-/* If the renaming was done and its reply was lost, it finds nothing to rename when it is sent
- * again.  Then find_owner() tells by the ID of the description whether the name is ours. */
-static int take_claim_error(const struct request *request, const struct reply *error)
-{
-    struct claim *claim = request->context;
-    if (request->i != CLAIM_RENAME || strcmp(error->text, NO_SUCH_KEY) != 0)
-        return 1;
-    claim->taken = true;
-    return 0;
-}
-
-/* Returns 0 if the description that is there is ours: the renaming was done, and its reply was
- * lost on the way.  Otherwise returns an error that says whose name it is. */
-static int find_owner(perhaps_cluster *c)
-{
-    const struct description *there = &c->there;
-    int error = layers_describe(c);
+    int error = layers_describe(c, false);
     if (error == PERHAPS_ERR_TAKEN || error == PERHAPS_ERR_MISSING)
         return error;
-    if (!error && strcmp(there->id, c->about.id) == 0)
-        return 0;
-    if (!error && there->state == STATE_CREATING)
+    if (!error && c->there.state == STATE_CREATING)
         return nodes_fail(&c->nodes, PERHAPS_ERR_TAKEN,
                           "somebody is making a filter of that name; if nobody is any more, "
                           "'perhaps delete' it first");
@@ -196,60 +149,70 @@ static int find_owner(perhaps_cluster *c)
                       "delete' it first");
 }
 
-static int claim_name(perhaps_cluster *c)
+/* ---- Writing to the description -------------------------------------------------------- */
+
+/* It takes: the state that the filter must have, or nothing; a field and its value; a state
+ * that is set, too, or nothing; and whether a field that is there stays as it is. */
+static const char describe_text[] =
+    "local done = again and ARGV[7] ~= '' and state == ARGV[7]\n"
+    "if ARGV[4] ~= '' and state ~= ARGV[4] and not done then return { 3 } end\n"
+    "local field, value = ARGV[5], ARGV[6]\n"
+    "if ARGV[8] == '1' and redis.call('HEXISTS', about, field) == 1 then return { 0 } end\n"
+    "local set = { 'HSET', about, field, value }\n"
+    "if ARGV[7] ~= '' then set[5] = 'state' set[6] = ARGV[7] end\n"
+    "local told = redis.pcall(unpack(set))\n"
+    "if type(told) == 'table' and told.err then return told end\n"
+    "return { 0 }\n";
+
+static const char remove_text[] = "redis.call('UNLINK', about, counts)\n"
+                                  "return { 0 }\n";
+
+/* Sets a field of the description of the filter with this ID, if it is in a state. */
+static int set_field(perhaps_cluster *c, const char *id, const char *if_state,
+                     const char *field, const char *value, const char *state, bool keep)
 {
-    struct claim claim = { .c = c };
-    struct exchange exchange = { .count = CLAIMS,
-                                 .write = write_claim,
-                                 .take = take_claim,
-                                 .take_error = take_claim_error,
-                                 .context = &claim,
-                                 .acknowledged = true };
-    snprintf(claim.beside, sizeof claim.beside, "%s:%s.new", c->key, c->about.id);
-    int error = exchange_run(&c->nodes, &exchange);
-    if (error)
-        return error;
-    return claim.taken ? find_owner(c) : 0;
+    struct script script = { .text = describe_text, .id = id };
+    script_put(&script, "%s", if_state);
+    script_put(&script, "%s", field);
+    script_put(&script, "%s", value);
+    script_put(&script, "%s", state);
+    script_put(&script, "%d", keep);
+    return script_run(c, &script);
 }
 
-/* Makes the counts, which hold no count yet, only their marker. */
-static int mark_counts(perhaps_cluster *c)
-{
-    char counts[sizeof c->counts];
-    layers_name_counts(c, c->about.id, counts);
-    return handle_tell(
-        c, (const char *const[]){ "HSET", counts, counts_marker, c->about.id, NULL });
-}
-
-/* ---- Make ------------------------------------------------------------------------------ */
-
-/* Marks a layer as ready, and with the first layer the filter.  With a later layer the command
- * ends before the state, since another client may have begun to delete the filter. */
+/* Marks a layer as ready, and with the first layer the filter. */
 static int mark_ready(perhaps_cluster *c, unsigned layer)
 {
     char ready[FIELD_NBYTES];
     description_field(ready, "ready", layer);
-    return handle_tell(c, (const char *const[]){ "HSET", c->key, ready, "1",
-                                                 layer ? NULL : "state",
-                                                 state_name[STATE_READY], NULL });
+    return set_field(c, c->about.id, state_name[layer ? STATE_READY : STATE_CREATING], ready,
+                     "1", layer ? "" : state_name[STATE_READY], false);
 }
 
-static int remove_description(perhaps_cluster *c)
+/* Removes the description and the counts of the filter with this ID.  If they are gone already,
+ * that is as good; counts that somebody has written since are removed in any case. */
+static int remove_description(perhaps_cluster *c, const char *id)
 {
+    struct script script = { .text = remove_text, .id = id };
     char counts[sizeof c->counts];
-    layers_name_counts(c, c->about.id, counts);
-    return handle_tell(c, (const char *const[]){ "UNLINK", c->key, counts, NULL });
+    handle_name_counts(c, id, counts);
+    int error = script_run(c, &script);
+    if (error == PERHAPS_ERR_MISSING || error == PERHAPS_ERR_CHANGED)
+        error = handle_tell(c, (const char *const[]){ "UNLINK", counts, NULL });
+    return error;
 }
+
+/* ---- Make ------------------------------------------------------------------------------ */
 
 /* Removes a filter that could not be finished, as far as the servers can be reached.  The
  * description goes last, and only if all partitions are gone, since they could not be found
  * without it. */
-static void take_back(perhaps_cluster *c)
+static void take_back(perhaps_cluster *c, bool has_partitions)
 {
     struct aside aside;
     handle_begin_aside(c, &aside);
-    if (!partitions_remove(c, &c->layer[0]))
-        remove_description(c);
+    if (!has_partitions || !partitions_remove(c, &c->layer[0]))
+        remove_description(c, c->about.id);
     handle_end_aside(c, &aside);
 }
 
@@ -273,12 +236,39 @@ static void describe(perhaps_cluster *c, const perhaps_layout *layout,
     c->about.counted = true;
 }
 
-/* A failure before the name is claimed removes nothing: what is there under the name belongs to
- * another client. */
+/* Opens the filter that was just made: all of it is known. */
+static int open_made(perhaps_cluster *c)
+{
+    c->about.state = STATE_READY;
+    c->about.layer[0].ready = true;
+    c->layer[0].sparse = true;
+    handle_name_counts(c, c->about.id, c->counts);
+    if (room_join(c))
+        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    room_layers(c, c->nlayers);
+    c->open = true;
+    return 0;
+}
+
+/* Makes the filter whose name is claimed. */
+static int make(perhaps_cluster *c, int (*fill)(perhaps_cluster *c, void *context),
+                void *context)
+{
+    int error = partitions_make(c, &c->layer[0]);
+    if (!error && fill)
+        error = fill(c, context);
+    if (!error)
+        error = mark_ready(c, 0);
+    return error;
+}
+
+/* What is removed after an error has the ID of this filter: what is there under the name may
+ * belong to another client. */
 int create_from(perhaps_cluster *c, perhaps_layout *layout,
                 const struct perhaps_options *options, uint64_t partitions,
                 int (*fill)(perhaps_cluster *c, void *context), void *context)
 {
+    bool taken = false, claimed = false;
     layers_close(c);
     c->layer[0].layout = layout;
     c->nlayers = 1;
@@ -286,23 +276,20 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
     int error = make_id(c);
     if (!error)
         error = plan_first(c, partitions);
+    bool planned = !error;
     if (!error)
-        error = checks_before_create(c);
+        error = checks_and_claim(c, &taken);
+    if (!error && taken)
+        error = fail_taken(c);
+    claimed = !error;
     if (!error)
-        error = claim_name(c);
-    bool claimed = !error;
+        error = make(c, fill, context);
     if (!error)
-        error = mark_counts(c);
+        error = open_made(c);
     if (!error)
-        error = partitions_make(c, &c->layer[0]);
-    if (!error && fill)
-        error = fill(c, context);
-    if (!error)
-        error = mark_ready(c, 0);
-    if (!error)
-        return layers_open(c);
-    if (claimed)
-        take_back(c);
+        return 0;
+    if (planned && !taken)
+        take_back(c, claimed);
     layers_close(c);
     return error;
 }
@@ -325,7 +312,7 @@ int create_empty(perhaps_cluster *c, const struct perhaps_options *options, uint
 /* ---- Grow ------------------------------------------------------------------------------ */
 
 /* Proposes the next layer.  Several clients may find a layer full at once.  Each proposes the
- * next one; the first proposal is kept (HSETNX), and all of them make that layer.  Making a
+ * next one; the first proposal is kept, and all of them make that layer.  Making a
  * partition twice changes nothing. */
 static int propose_layer(perhaps_cluster *c, unsigned index)
 {
@@ -343,21 +330,38 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
     perhaps_layout_free(layout);
     description_layer(text, &d);
     description_field(field, "layer", index);
-    return handle_tell(c, (const char *const[]){ "HSETNX", c->key, field, text, NULL });
+    return set_field(c, c->about.id, state_name[STATE_READY], field, text, "", true);
 }
 
-/* Makes the partitions of a layer that is planned, and marks it as ready.  c->layer[index] is
- * used meanwhile and emptied again: layers_renew() then opens it like any other. */
+/* Returns whether an error says that the filter was deleted. */
+static bool is_gone(int error)
+{
+    return error == PERHAPS_ERR_MISSING || error == PERHAPS_ERR_CHANGED ||
+           error == PERHAPS_ERR_UNFINISHED;
+}
+
+/* Makes the partitions of a layer that is planned, and marks it as ready.  If the filter was
+ * deleted meanwhile, who deleted it may not have seen them all: so they are removed here.
+ * c->layer[index] is used meanwhile and emptied again: layers_renew() then opens it like any
+ * other. */
 static int make_layer(perhaps_cluster *c, unsigned index)
 {
     struct layer *layer = &c->layer[index];
     const struct layer_description *d = &c->there.layer[index];
+    struct aside aside;
     int error = perhaps_layout_restore(&d->layout, &c->hashing, &layer->layout);
     if (!error)
         error = layers_measure(c, layer, index, d->partitions);
     error = error ? nodes_fail_plainly(&c->nodes, error) : partitions_make(c, layer);
+    if (!error)
+        error = mark_ready(c, index);
+    if (is_gone(error)) {
+        handle_begin_aside(c, &aside);
+        partitions_remove(c, layer);
+        handle_end_aside(c, &aside);
+    }
     layers_release(layer);
-    return error ? error : mark_ready(c, index);
+    return error;
 }
 
 /* Plans and makes a layer.  Reads the description between the two, since the proposal of
@@ -366,7 +370,7 @@ static int add_layer(perhaps_cluster *c, unsigned index)
 {
     int error = propose_layer(c, index);
     if (!error)
-        error = layers_describe(c);
+        error = layers_describe(c, false);
     if (!error && c->there.state != STATE_READY)
         error = layers_open_ready(c); /* which says why not */
     return error ? error : make_layer(c, index);
@@ -375,13 +379,13 @@ static int add_layer(perhaps_cluster *c, unsigned index)
 int create_layer(perhaps_cluster *c)
 {
     unsigned index = c->nlayers;
-    int error = layers_renew(c);
+    int error = layers_renew(c, false);
     if (error || c->nlayers > index)
         return error; /* another client has made it */
     if (index == PERHAPS_LAYERS_MAX)
         return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_LAYERS);
     error = add_layer(c, index);
-    return error ? error : layers_renew(c);
+    return error ? error : layers_renew(c, false);
 }
 
 /* ---- Delete ---------------------------------------------------------------------------- */
@@ -403,19 +407,30 @@ static int remove_layers(perhaps_cluster *c)
     return error;
 }
 
-/* The state comes first, so that no client opens the filter while its partitions go.  Until it
- * is set, the handle stays as it was. */
+/* The state comes first, so that no client opens the filter while its partitions go, and none
+ * plans a further layer: then the description tells all that there may be.  Until it is set,
+ * the handle stays as it was. */
 int delete_filter(perhaps_cluster *c)
 {
-    int error = layers_describe(c);
-    bool unfinished = error == PERHAPS_ERR_UNFINISHED; /* only a state: the rest is gone */
-    if (!error)
-        error = handle_tell(c, (const char *const[]){ "HSET", c->key, "state",
-                                                      state_name[STATE_DELETING], NULL });
-    if (error && !unfinished)
+    char id[ID_DIGITS + 1];
+    int error = layers_describe(c, false);
+    if (error == PERHAPS_ERR_UNFINISHED) { /* what earlier versions left of a deletion */
+        layers_close(c);
+        return handle_tell(c, (const char *const[]){ "UNLINK", c->key, NULL });
+    }
+    if (error)
+        return error;
+    memcpy(id, c->there.id, sizeof id);
+    error = set_field(c, id, "", "state", state_name[STATE_DELETING], "", false);
+    if (error)
         return error;
     layers_close(c);
+    error = layers_describe(c, false);
+    if (error == PERHAPS_ERR_MISSING || (!error && strcmp(id, c->there.id) != 0))
+        return 0; /* somebody else has deleted it meanwhile */
+    if (error)
+        return error;
     c->about = c->there;
-    error = unfinished ? 0 : remove_layers(c);
-    return error ? error : remove_description(c);
+    error = remove_layers(c);
+    return error ? error : remove_description(c, id);
 }

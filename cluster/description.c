@@ -61,14 +61,17 @@ static void put_number(struct resp *out, const char *field, uint64_t number)
     resp_number(out, number);
 }
 
-void description_write(const struct description *d, const char *key, struct resp *out)
+unsigned description_nargs(const struct description *d)
+{
+    return 2 * (12U + d->counted + (*d->note != 0));
+}
+
+void description_write(const struct description *d, struct resp *out)
 {
     char fpr[SHARE_NBYTES], check[20], layer[LAYER_NBYTES];
     share_write(d->fpr, fpr);
     snprintf(check, sizeof check, "%016jx", (uintmax_t)d->check);
     description_layer(layer, &d->layer[0]);
-    resp_command(out, 2 + 2 * (12U + d->counted + (*d->note != 0)), 1024);
-    put(out, "HSET", key);
     put(out, "layout", version);
     put(out, "id", d->id);
     put(out, "state", state_name[d->state]);
@@ -283,6 +286,20 @@ const char *description_read(const redisReply *fields, struct description *descr
     return NULL;
 }
 
+/* Reads what is reserved (room.h): "held.3.OWNER" with "SEQUENCE HELD ENDS_MS", or
+ * "abandoned.3" with a number.  What makes no sense counts as nothing. */
+static void read_reserved(struct description *d, const char *field, const char *value)
+{
+    unsigned long long n;
+    unsigned layer;
+    bool found =
+        sscanf(field, "held.%4u.", &layer) == 1
+            ? sscanf(value, "%*20[0-9] %18llu ", &n) == 1
+            : sscanf(field, "abandoned.%4u", &layer) == 1 && sscanf(value, "%18llu", &n) == 1;
+    if (found && layer < PERHAPS_LAYERS_MAX && d->layer[layer].reserved < COUNT_MOST / 2)
+        d->layer[layer].reserved += (long long)n;
+}
+
 /* Reads a field of the counts.  Passes over those that it does not know. */
 static bool read_count(struct description *d, const char *field, const char *value)
 {
@@ -291,6 +308,8 @@ static bool read_count(struct description *d, const char *field, const char *val
     uint64_t count;
     if (strcmp(field, counts_marker) == 0 && strcmp(value, d->id) == 0)
         d->counts_lost = false;
+    if (!layer)
+        read_reserved(d, field, value);
     if (!layer)
         return true;
     if (!number_of(value + negative, 10, &count) || count > COUNT_MOST)

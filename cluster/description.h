@@ -17,6 +17,7 @@ struct layer_description {
     struct perhaps_description layout; /* hash, seed and check are those of the filter */
     uint64_t partitions;
     long long count;     /* of keys that were added or are reserved; may be below 0 */
+    long long reserved;  /* of these, as far as the counts tell */
     bool planned, ready; /* it is described; all its partitions are made */
 };
 
@@ -69,10 +70,10 @@ void counts_read(const redisReply *fields, struct description *description);
 /* What is wrong if 'counts_lost' is set, in one line. */
 extern const char counts_problem[];
 
-/* Writes HSET of the description with its first layer; later layers are written when they are
- * made. */
-void description_write(const struct description *description, const char *key,
-                       struct resp *out);
+/* Writes the fields of the description with its first layer and their values, as arguments of a
+ * command; later layers are written when they are made.  description_nargs() of them. */
+void description_write(const struct description *description, struct resp *out);
+unsigned description_nargs(const struct description *description);
 
 /* Writes the name of a field of a layer: "layer.3", "keys.3", "ready.3". */
 enum { FIELD_NBYTES = 16, LAYER_NBYTES = 512 };

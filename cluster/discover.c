@@ -43,12 +43,24 @@ static int take_map(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* A server that belongs to no cluster says so.  It then owns all slots. */
+/* Returns whether a server does not know the command that it was asked. */
+static bool is_unknown(const struct reply *reply)
+{
+    return strncmp(reply->text, "ERR unknown command", strlen("ERR unknown command")) == 0;
+}
+
+/* A server that belongs to no cluster says so.  It then owns all slots.  A sentinel does not
+ * know of clusters. */
 static int take_map_error(const struct request *request, const struct reply *reply)
 {
     static const char alone[] = "ERR This instance has cluster support disabled";
     const struct inquiry *inquiry = request->context;
     struct nodes *nodes = inquiry->nodes;
+    if (is_unknown(reply))
+        return nodes_fail(nodes, PERHAPS_ERR_ADDRESS,
+                          "%s does not know CLUSTER: if it is a sentinel, write "
+                          "redis+sentinel://...?master=NAME",
+                          inquiry->link->name);
     if (strncmp(reply->text, alone, strlen(alone)) != 0)
         return 1;
     nodes->cluster = false;
@@ -57,14 +69,42 @@ static int take_map_error(const struct request *request, const struct reply *rep
     return 0;
 }
 
+/* The question for the map, and the one that goes along with it. */
+enum { MAP, EARLY };
+
+static void write_map(const struct request *request, struct resp *out)
+{
+    const struct inquiry *inquiry = request->context;
+    resp_texts(out, request->i == MAP ? (const char *const[]){ "CLUSTER", "SLOTS", NULL }
+                                      : inquiry->nodes->early->command);
+}
+
+static int take_either(const struct request *request, const struct reply *reply)
+{
+    const struct inquiry *inquiry = request->context;
+    struct nodes *nodes = inquiry->nodes;
+    if (request->i == MAP)
+        return take_map(request, reply);
+    const struct request early = { .context = nodes->early->context, .link = request->link };
+    nodes->answer = nodes->early->take(&early, reply);
+    nodes->answered = true;
+    return 0;
+}
+
+/* A server that does not own the slot says so, and the right one is asked then. */
+static int take_either_error(const struct request *request, const struct reply *reply)
+{
+    return request->i == MAP ? take_map_error(request, reply) : 0;
+}
+
 /* Reads the map from one server. */
 static int ask_map(struct nodes *nodes, struct link *link)
 {
     struct inquiry inquiry = { .nodes = nodes, .link = link };
-    struct exchange exchange = { .count = 1,
-                                 .command = (const char *const[]){ "CLUSTER", "SLOTS", NULL },
-                                 .take = take_map,
-                                 .take_error = take_map_error,
+    struct exchange exchange = { .count = nodes->early && !nodes->answered ? EARLY + 1 : 1,
+                                 .write = write_map,
+                                 .take = take_either,
+                                 .take_error = take_either_error,
                                  .context = &inquiry,
                                  .tree = true,
                                  .only = link };
@@ -99,6 +139,16 @@ static int take_master(const struct request *request, const struct reply *reply)
                           inquiry->link->name);
     inquiry->told.port = (unsigned)port;
     return 0;
+}
+
+static int take_master_error(const struct request *request, const struct reply *reply)
+{
+    const struct inquiry *inquiry = request->context;
+    return is_unknown(reply)
+               ? nodes_fail(inquiry->nodes, PERHAPS_ERR_ADDRESS,
+                            "%s is no sentinel: write redis:// and leave out master=",
+                            inquiry->link->name)
+               : 1;
 }
 
 /* Takes the reply to ROLE.  A sentinel may not know yet that its master was replaced. */
@@ -141,6 +191,7 @@ static int ask_sentinel(struct nodes *nodes, struct link *link)
     struct exchange exchange = { .count = 1,
                                  .command = command,
                                  .take = take_master,
+                                 .take_error = take_master_error,
                                  .context = &inquiry,
                                  .tree = true,
                                  .only = link };
@@ -264,4 +315,30 @@ int discover(struct nodes *nodes)
     nodes->known = true;
     nodes->stale = false;
     return 0;
+}
+
+/* ---- Addresses that are known only elsewhere --------------------------------------------- */
+
+/* The server that has told the map is in it, unless it calls itself by another address.  So if
+ * no server of the map answers, and another one does, they are elsewhere. */
+const struct link *discover_hidden(struct nodes *nodes)
+{
+    enum { TRIED_MOST = 16 };
+    struct link *each[TRIED_MOST];
+    struct exchange ping = { .command = (const char *const[]){ "PING", NULL }, .each = each };
+    const unsigned timeout_ms = nodes->timeout_ms;
+    const struct link *told = nodes_hide(nodes);
+    if (!told)
+        return NULL;
+    for (size_t i = 0; i < nodes->map.nnodes && ping.count < TRIED_MOST; i++) {
+        struct link *link = nodes_link(nodes, &nodes->map.nodes[i].at, false);
+        if (!link)
+            continue;
+        link->rest_ms = 0;
+        each[ping.count++] = link;
+    }
+    nodes->timeout_ms = timeout_ms < HIDDEN_MS ? timeout_ms : HIDDEN_MS;
+    round_alone(nodes, &ping);
+    nodes->timeout_ms = timeout_ms;
+    return nodes_hide(nodes);
 }

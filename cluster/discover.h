@@ -8,4 +8,7 @@
  * an error, and then the map is as it was. */
 int discover(struct nodes *nodes);
 
+/* Returns nodes_hide(), after some servers of the map were tried for HIDDEN_MS. */
+const struct link *discover_hidden(struct nodes *nodes);
+
 #endif

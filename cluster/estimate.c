@@ -35,6 +35,8 @@ static double bits_of_key(const struct layer *layer)
 static double variance_of(const struct layer *layer, double keys, double load, double nbits)
 {
     double share = fmin(nbits / (8 * (double)layer->plan.body_nbytes), 1);
+    if (bits_of_key(layer) == 1) /* each key that is counted has set one bit */
+        return (1 - share) / share * fmax(keys, 1 / share);
     double fill = -log1p(-fmin(load, 1 - 0.5 / nbits)), k = bits_of_key(layer);
     double sampling = (1 - share) / share * fmax(keys, 1 / share);
     double collisions = nbits * (expm1(fill) - fill) / (k * k);
@@ -49,6 +51,18 @@ struct estimate estimate_keys(const struct layer *layer, uint64_t nset, uint64_t
     double unseen = fmin(keys_unseen(layer, keys), keys);
     double variance = nbits ? variance_of(layer, keys, load, (double)nbits) + unseen : 0;
     return (struct estimate){ keys, keys - unseen, sqrt(variance) };
+}
+
+/* The keys that set no bit grow more slowly than all keys, so each step comes nearer. */
+double estimate_different(const struct layer *layer, uint64_t counted)
+{
+    enum { STEPS = 40 };
+    double keys = (double)counted, before = 0;
+    for (int i = 0; i < STEPS && keys - before >= 0.5; i++) {
+        before = keys;
+        keys = (double)counted + keys_unseen(layer, keys);
+    }
+    return keys;
 }
 
 /* Below: a failover may lose the last changes of the count, and a percent of the capacity does

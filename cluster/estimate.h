@@ -15,6 +15,9 @@ struct estimate {
 /* Estimates from 'nbits' bits of whole blocks, of which 'nset' are set. */
 struct estimate estimate_keys(const struct layer *layer, uint64_t nset, uint64_t nbits);
 
+/* Returns how many different keys there are, in expectation, if 'counted' of them set a bit. */
+double estimate_different(const struct layer *layer, uint64_t counted);
+
 /* Returns whether a count cannot be explained: it is far lower than the keys that are there, or
  * far higher than these and all that clients may have reserved. */
 bool estimate_contradicts(const struct layer *layer, const struct estimate *estimate,

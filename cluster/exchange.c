@@ -233,11 +233,24 @@ static int pause_before(struct nodes *nodes, unsigned tries)
     return round_check_stopped(nodes);
 }
 
+/* Fails because no address that a server has told can be reached. */
+static int fail_hidden(struct round *round, const struct link *told)
+{
+    return nodes_fail(
+        round->nodes, PERHAPS_ERR_UNREACHABLE,
+        "%s; %s announced this address, which may be known only to the servers (in "
+        "containers, behind a NAT): say map=OLD:PORT/NEW:PORT for each",
+        round->trouble, told->name);
+}
+
 /* Waits before the next try.  Returns an error if patience has ended or the caller wants to
  * stop. */
 static int wait_a_while(struct round *round, unsigned tries)
 {
     struct nodes *nodes = round->nodes;
+    const struct link *told = discover_hidden(nodes);
+    if (told)
+        return fail_hidden(round, told);
     return has_lost_patience(round) ? nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE,
                                                  "%s, and %u ms of trying again did not help",
                                                  round->trouble, nodes->patience_ms)
@@ -289,10 +302,17 @@ int exchange_run(struct nodes *nodes, const struct exchange *exchange)
         }
         if (!round.error)
             round.error = fence(&round);
+        nodes->early = exchange->early && !nodes->known ? exchange : NULL;
+        nodes->answered = false;
         if (!round.error)
             round.error = refresh(&round);
+        nodes->early = NULL;
         if (round.error || !nodes->known)
             continue;
+        if (nodes->answered) {
+            round_answered(&round, nodes->answer);
+            continue;
+        }
         round_run(&round);
         if (!round.error && exchange->acknowledged && nodes->acknowledge)
             acknowledge(&round);

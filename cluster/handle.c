@@ -2,6 +2,7 @@
  * the description, and clearing up after an error. */
 #include "handle.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashing)
@@ -19,6 +20,17 @@ int handle_take_number(perhaps_cluster *c, const struct reply *reply, const char
                ? 0
                : nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
                             "a server answered strangely to %s", command);
+}
+
+int handle_check_counts(perhaps_cluster *c)
+{
+    return c->about.counts_lost ? nodes_fail(&c->nodes, PERHAPS_ERR_LOST, "%s", counts_problem)
+                                : 0;
+}
+
+void handle_name_counts(const perhaps_cluster *c, const char *id, char counts[sizeof c->counts])
+{
+    snprintf(counts, sizeof c->counts, "%s:%s", c->key, id);
 }
 
 /* The context of a command that is told. */

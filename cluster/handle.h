@@ -17,12 +17,12 @@
 #include "redisson.h"
 
 /* How many keys are under way at once. */
-enum { BATCH_KEYS = 8192 };
+enum { BATCH_KEYS = 32768 };
 
 /* Room for a Redis key of the filter: its name, and what stands around it. */
 enum { REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
 
-/* A layer that is open.  It owns its layout and 'seen'. */
+/* A layer that is open.  It owns its layout, 'seen' and 'marked'. */
 struct layer {
     perhaps_layout *layout;
     struct perhaps_plan plan;
@@ -36,20 +36,15 @@ struct layer {
     /* Of each partition: the number of the connection over which it was last seen to be whole;
      * 0: it was never looked at. */
     uint32_t *seen;
+    uint32_t *marked; /* of each partition: used within a pass (batch.c) */
 
     /* A "no" from a block with at most this many bits set is not believed without a look at the
      * partition (batch.c).  'sparse': the last one was from such a block. */
     unsigned bits_doubted;
     bool sparse;
 
-    /* Room for keys, which is reserved in the layer's count (keys.c). */
-    uint32_t counted_by; /* the connection over which the count was told last */
-    long long added;     /* how many keys this handle has added since that connection began */
-    long long held;      /* how many keys this handle has reserved and not added */
-    long long room;      /* how many more could be reserved when the count was last told */
-    unsigned ahead;      /* how many more than it needs the handle reserves next */
-    int64_t reserved_ms; /* when it reserved last */
-    int64_t usable_ms;   /* nothing is added to it before this time */
+    uint64_t key_limit; /* how many keys that set a bit it takes */
+    int64_t usable_ms;  /* nothing is added to it before this time */
 };
 
 /* A handle.  perhaps_cluster_new() makes it and perhaps_cluster_free() releases all that it
@@ -74,15 +69,15 @@ struct perhaps_cluster {
     char counts[REDIS_KEY_NBYTES + ID_DIGITS + 1];
     char prefix[REDIS_KEY_NBYTES];
     size_t prefix_nbytes;
-    bool open;
+    bool open, parting; /* 'parting': it is being freed */
     struct description about;
     struct description there; /* of layers_describe(): too large for the stack of a thread */
     unsigned nlayers;
     struct layer layer[PERHAPS_LAYERS_MAX];
     uint16_t *slot;  /* of each partition, which is the same in all layers: partition_slot() */
     uint64_t nslots; /* how many partitions it has room for */
+    struct reservation *room; /* for keys to add: room.h; NULL: not open */
     int64_t leased_ms;   /* until this time no layer is in use that this handle does not know */
-    int64_t added_ms;    /* when keys were added last */
     uint64_t next_watch; /* the partition whose length is looked at next */
     size_t unwatched;    /* keys that were asked for or added since then */
     uint64_t doubtful;   /* keys of which nobody knows which client added them first */
@@ -102,6 +97,7 @@ struct dialect {
     /* Deal with a batch of keys, whose answers are then in c->batch: see operations.h. */
     int (*ask)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
     int (*add)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
+    int (*settle)(perhaps_cluster *c); /* behind the last of some batches; NULL: need not */
 
     int (*stats)(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
     int (*create)(perhaps_cluster *c, const struct perhaps_options *options,
@@ -120,6 +116,14 @@ void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashi
 
 /* Returns PERHAPS_ERR_PROTOCOL, and notes that, if the reply to a command is no number. */
 int handle_take_number(perhaps_cluster *c, const struct reply *reply, const char *command);
+
+/* Returns an error if the counts of the filter that is open were lost when they were last
+ * read. */
+int handle_check_counts(perhaps_cluster *c);
+
+/* Writes the Redis key of the counts of the filter with this ID. */
+void handle_name_counts(const perhaps_cluster *c, const char *id,
+                        char counts[sizeof((perhaps_cluster *)NULL)->counts]);
 
 /* Sends a command to the node of the description, and has it acknowledged by replicas as adds
  * are.  NULL stands behind its last argument, and its reply is a number.  It may be sent twice,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "partitions.h"
+#include "room.h"
 
 /* ---- The description ------------------------------------------------------------------- */
 
@@ -50,45 +51,71 @@ static int read_hash(perhaps_cluster *c, const char *key,
                                  .take = take,
                                  .take_error = take_error,
                                  .context = c,
-                                 .tree = true };
+                                 .tree = true,
+                                 .early = key == c->key };
     return exchange_run(&c->nodes, &exchange);
 }
 
-/* It takes two exchanges, because the Redis key of the counts has the ID in it.  So the counts
- * of a filter that was deleted can never count for one that was made anew. */
-int layers_describe(perhaps_cluster *c)
+/* The requests for both at once, and whether the counts came behind the description. */
+enum { DESCRIPTION, COUNTS };
+struct reading {
+    perhaps_cluster *c;
+    bool in_order;
+};
+
+static void write_either(const struct request *request, struct resp *out)
+{
+    const struct reading *reading = request->context;
+    const perhaps_cluster *c = reading->c;
+    const char *key = request->i == DESCRIPTION ? c->key : c->counts;
+    resp_texts(out, (const char *const[]){ "HGETALL", key, NULL });
+}
+
+static int take_either(const struct request *request, const struct reply *reply)
+{
+    struct reading *reading = request->context;
+    perhaps_cluster *c = reading->c;
+    const struct request of = { .context = c, .link = request->link };
+    reading->in_order = request->i == COUNTS && strcmp(c->there.id, c->about.id) == 0;
+    return request->i == DESCRIPTION ? take_description(&of, reply) : take_counts(&of, reply);
+}
+
+static int take_either_error(const struct request *request, const struct reply *reply)
+{
+    return request->i == COUNTS && strncmp(reply->text, "WRONGTYPE", 9) == 0
+               ? take_either(request, reply)
+               : 1;
+}
+
+/* Reads both at once: the Redis key of the counts is known while the filter is open. */
+static int read_both(perhaps_cluster *c, bool *done)
+{
+    struct reading reading = { .c = c };
+    struct exchange exchange = { .count = 2,
+                                 .write = write_either,
+                                 .take = take_either,
+                                 .take_error = take_either_error,
+                                 .context = &reading,
+                                 .tree = true };
+    int error = exchange_run(&c->nodes, &exchange);
+    *done = reading.in_order;
+    return error;
+}
+
+/* It may take two exchanges, because the Redis key of the counts has the ID in it.  So the
+ * counts of a filter that was deleted can never count for one that was made anew.  Who opens a
+ * second layer must know whether somebody has added to it. */
+int layers_describe(perhaps_cluster *c, bool counts_too)
 {
     char counts[sizeof c->counts];
+    bool done = false;
     memset(&c->there, 0, sizeof c->there);
-    int error = read_hash(c, c->key, take_description, NULL);
-    layers_name_counts(c, c->there.id, counts);
-    return error ? error : read_hash(c, counts, take_counts, take_counts_error);
-}
-
-int layers_check_counts(perhaps_cluster *c)
-{
-    return c->about.counts_lost ? nodes_fail(&c->nodes, PERHAPS_ERR_LOST, "%s", counts_problem)
-                                : 0;
-}
-
-void layers_name_counts(const perhaps_cluster *c, const char *id, char counts[sizeof c->counts])
-{
-    snprintf(counts, sizeof c->counts, "%s:%s", c->key, id);
-}
-
-void layers_write_id(const perhaps_cluster *c, struct resp *out)
-{
-    resp_texts(out, (const char *const[]){ "HGET", c->key, "id", NULL });
-}
-
-int layers_take_id(perhaps_cluster *c, const struct reply *reply)
-{
-    if (reply->type != REDIS_REPLY_STRING)
-        return nodes_fail(&c->nodes, PERHAPS_ERR_MISSING, "was deleted since it was opened");
-    return strcmp(reply->text, c->about.id) == 0
-               ? 0
-               : nodes_fail(&c->nodes, PERHAPS_ERR_CHANGED,
-                            "was deleted and made anew since it was opened");
+    int error = c->open && counts_too ? read_both(c, &done)
+                                      : read_hash(c, c->key, take_description, NULL);
+    if (error || done || !(counts_too || c->there.layer[1].ready))
+        return error;
+    handle_name_counts(c, c->there.id, counts);
+    return read_hash(c, counts, take_counts, take_counts_error);
 }
 
 /* ---- Layers ---------------------------------------------------------------------------- */
@@ -118,7 +145,7 @@ size_t layers_block_nbytes(const perhaps_layout *layout)
  * So a "no" from a block with the bits of a few more keys than that share is believed, and of
  * others the client looks at the length of the partition first.  In a filter that is a third
  * full, of which a batch is a small part, that is one "no" in some hundreds. */
-enum { BATCHES_AT_ONCE = 16, KEYS_DOUBTED = 3 };
+enum { BATCHES_AT_ONCE = 4, KEYS_DOUBTED = 3 };
 
 static void find_doubts(struct layer *layer)
 {
@@ -135,6 +162,7 @@ static void find_doubts(struct layer *layer)
 int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint64_t partitions)
 {
     perhaps_layout_plan(layer->layout, &layer->plan);
+    layer->key_limit = perhaps_layout_key_limit(layer->layout);
     layer->block_nbytes = layers_block_nbytes(layer->layout);
     layer->blocks = layer->plan.body_nbytes / layer->block_nbytes;
     const uint64_t most =
@@ -186,21 +214,24 @@ int layers_open_ready(perhaps_cluster *c)
         return nodes_fail(&c->nodes, PERHAPS_ERR_CHANGED,
                           "was deleted and made anew since it was opened: open it again");
     c->about = *about;
-    layers_name_counts(c, about->id, c->counts);
+    handle_name_counts(c, about->id, c->counts);
     while (c->nlayers < PERHAPS_LAYERS_MAX && about->layer[c->nlayers].ready) {
         int error = open_layer(c, c->nlayers);
         if (error)
             return error;
     }
-    return c->nlayers
-               ? 0
-               : nodes_fail(&c->nodes, PERHAPS_ERR_UNFINISHED, "has no layer that is ready");
+    if (!c->nlayers)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_UNFINISHED, "has no layer that is ready");
+    if (room_join(c))
+        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    room_layers(c, c->nlayers);
+    return 0;
 }
 
-int layers_renew(perhaps_cluster *c)
+int layers_renew(perhaps_cluster *c, bool counts_too)
 {
     int64_t asked_ms = now_ms();
-    int error = layers_describe(c);
+    int error = layers_describe(c, counts_too);
     if (!error)
         error = layers_open_ready(c);
     if (!error)
@@ -262,7 +293,7 @@ int layers_ask_newer(perhaps_cluster *c, bool *changed)
 int layers_open(perhaps_cluster *c)
 {
     layers_close(c);
-    int error = layers_renew(c);
+    int error = layers_renew(c, false);
     if (error)
         layers_close(c);
     c->open = !error;
@@ -275,7 +306,7 @@ int layers_explain_loss(perhaps_cluster *c, int error)
     if (error != PERHAPS_ERR_LOST)
         return error;
     handle_begin_aside(c, &aside);
-    int why = layers_renew(c);
+    int why = layers_renew(c, false);
     if (why == PERHAPS_ERR_MISSING)
         nodes_fail(&c->nodes, why, "was deleted since it was opened");
     if (why == PERHAPS_ERR_MISSING || why == PERHAPS_ERR_CHANGED ||
@@ -291,11 +322,13 @@ void layers_release(struct layer *layer)
 {
     perhaps_layout_free(layer->layout);
     free(layer->seen);
+    free(layer->marked);
     *layer = (struct layer){ 0 };
 }
 
 void layers_close(perhaps_cluster *c)
 {
+    room_leave(c);
     for (unsigned i = 0; i < c->nlayers; i++)
         layers_release(&c->layer[i]);
     c->nlayers = 0;

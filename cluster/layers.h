@@ -18,31 +18,25 @@
  * is open. */
 int layers_open(perhaps_cluster *c);
 
-/* Reads the description again, and opens the layers that other clients have made meanwhile. */
-int layers_renew(perhaps_cluster *c);
+/* Reads the description again, and opens the layers that other clients have made meanwhile.
+ * 'counts_too': as for layers_describe(). */
+int layers_renew(perhaps_cluster *c, bool counts_too);
 
-/* Closes all layers, and the filter. */
+/* Closes all layers, and the filter; gives back the room that was not used. */
 void layers_close(perhaps_cluster *c);
 
 /* Releases what a layer owns, and leaves it empty. */
 void layers_release(struct layer *layer);
 
-/* Reads description and counts into c->there, and changes nothing else in the handle.  Returns
- * PERHAPS_ERR_MISSING if there is no filter. */
-int layers_describe(perhaps_cluster *c);
-
-/* Returns an error if the counts of the filter that is open were lost when they were last
- * read. */
-int layers_check_counts(perhaps_cluster *c);
+/* Reads the description into c->there, and the counts if they are wanted (else they are 0) or
+ * there is a second layer; changes nothing else in the handle.  Returns PERHAPS_ERR_MISSING if
+ * there is no filter. */
+int layers_describe(perhaps_cluster *c, bool counts_too);
 
 /* Takes over c->there, which was just read, and opens the layers that are ready and not open
  * yet.  Returns an error if the filter is not ready, or if it is another one than that which is
  * open. */
 int layers_open_ready(perhaps_cluster *c);
-
-/* The question whether the filter is still the same, which goes with each reservation. */
-void layers_write_id(const perhaps_cluster *c, struct resp *out);
-int layers_take_id(perhaps_cluster *c, const struct reply *reply);
 
 /* Leases.  A client need not ask with every question whether there is a newer layer:
  *
@@ -71,10 +65,6 @@ int layers_take_newer(perhaps_cluster *c, const struct reply *reply, int64_t ask
 /* Replaces PERHAPS_ERR_LOST by a better error if the reason is that the filter was deleted or
  * made anew; returns other errors as they are. */
 int layers_explain_loss(perhaps_cluster *c, int error);
-
-/* Writes the Redis key of the counts of the filter with this ID. */
-void layers_name_counts(const perhaps_cluster *c, const char *id,
-                        char counts[sizeof((perhaps_cluster *)NULL)->counts]);
 
 /* Sets the suffix of a layer, from its index and the ID of the filter. */
 void layers_name(const perhaps_cluster *c, struct layer *layer, unsigned index);

@@ -263,7 +263,7 @@ bool link_open(struct link *link, const struct greeting *greeting, uint32_t numb
     link->trouble[0] = '\0';
     link->closed = link->mute = link->sent = false;
     link->plain_until_ms = 0;
-    if (!stream_open(&link->stream, &link->at, tls))
+    if (!stream_open(&link->stream, &link->reached_at, tls))
         return fail_stream(link);
     link->number = number;
     link->heard_ms = now_ms();
@@ -363,6 +363,7 @@ bool link_receive(struct link *link, bool tree)
     if (got == 0)
         return true;
     link->heard_ms = now_ms();
+    link->answered = true;
     link->in_at = 0;
     link->in_nbytes = (size_t)got;
     return true;

@@ -29,10 +29,6 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-/* What a server says of RENAMENX where there is nothing to rename: as when it did that before,
- * and the reply was lost. */
-#define NO_SUCH_KEY "ERR no such key"
-
 /* A reply.  The replies to most commands are a number, a text or an array of numbers; these are
  * kept here, without a call of malloc() for each.  For other commands 'tree' has the whole
  * reply, as hiredis makes it. */
@@ -63,8 +59,9 @@ enum { QUEUE_GREETING = UINT32_MAX, QUEUE_ASKING = UINT32_MAX - 1 };
 
 /* One connection, open or closed.  It belongs to struct nodes, and stays at its address. */
 struct link {
-    struct endpoint at;
-    char name[ENDPOINT_NBYTES]; /* the same as text, for messages */
+    struct endpoint at;         /* as it is announced */
+    struct endpoint reached_at; /* where it is reached from here: map= */
+    char name[ENDPOINT_NBYTES]; /* 'at' as text, for messages */
     bool replica;               /* the server is a replica, and keys are asked for there */
 
     /* The number of the connection, which no other one of the handle has or had; 0: closed. */
@@ -92,9 +89,10 @@ struct link {
     bool needed;            /* exchange.c: requests that were put off need it */
     int64_t plain_until_ms; /* swift.c: the server gets only plain commands until this time */
 
-    bool sent;   /* at least a byte was sent since it was opened */
-    bool closed; /* it failed because the server closed it: so there is a server */
-    bool mute;   /* it did so before it had sent anything */
+    bool answered; /* bytes ever came from it */
+    bool sent;     /* at least a byte was sent since it was opened */
+    bool closed;   /* it failed because the server closed it: so there is a server */
+    bool mute;     /* it did so before it had sent anything */
     char trouble[320];
 };
 

@@ -42,6 +42,25 @@ void nodes_release(struct nodes *nodes)
 
 /* ---- Links ----------------------------------------------------------------------------- */
 
+/* Returns where a server is reached that is announced at an endpoint.  The address has the
+ * first word. */
+static struct endpoint reach(const struct nodes *nodes, const struct endpoint *at)
+{
+    struct endpoint to = { .port = at->port };
+    for (size_t i = 0; i < nodes->nmaps; i++) {
+        const struct address_map *map = &nodes->maps[i];
+        if (strcmp(map->from.host, at->host) != 0 ||
+            (map->from.port && map->from.port != at->port))
+            continue;
+        to = map->to;
+        to.port = to.port ? to.port : at->port;
+        return to;
+    }
+    bool mapped = nodes->reach && nodes->reach(nodes->context, at->host, at->port, to.host,
+                                               sizeof to.host, &to.port);
+    return mapped ? to : *at;
+}
+
 /* Each link is allocated by itself, so that it stays where it is when the list grows. */
 static struct link *new_link(struct nodes *nodes, const struct endpoint *at, bool replica)
 {
@@ -52,6 +71,7 @@ static struct link *new_link(struct nodes *nodes, const struct endpoint *at, boo
     if (!link)
         return NULL;
     link->at = *at;
+    link->reached_at = reach(nodes, at);
     endpoint_show(at, link->name);
     link->replica = replica;
     return links[nodes->nlinks++] = link;
@@ -113,6 +133,18 @@ bool nodes_is_sentinel(const struct nodes *nodes, const struct link *link)
         if (endpoint_equal(&nodes->seeds[i], &link->at))
             return true;
     return false;
+}
+
+const struct link *nodes_hide(const struct nodes *nodes)
+{
+    const struct link *told = NULL;
+    for (size_t i = 0; nodes->known && nodes->cluster && i < nodes->nlinks; i++) {
+        const struct link *link = nodes->links[i];
+        if (link->answered && slot_map_find(&nodes->map, &link->at) != NOBODY)
+            return NULL;
+        told = link->answered ? link : told;
+    }
+    return told;
 }
 
 /* ---- Opening --------------------------------------------------------------------------- */

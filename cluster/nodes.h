@@ -10,6 +10,8 @@
 
 #include "link.h"
 
+struct exchange;
+
 /* How connections are made.  The texts belong to the address or the caller; NULL: none. */
 struct access {
     const char *user, *password, *password_file, *sentinel_password_file;
@@ -31,6 +33,12 @@ struct nodes {
     /* The name of the master that the sentinels at the seeds watch over; NULL: the seeds are
      * servers. */
     const char *master;
+
+    /* Where announced servers are reached: map= of the address; and the caller's function. */
+    const struct address_map *maps;
+    size_t nmaps;
+    bool (*reach)(void *context, const char *host, unsigned port, char *to_host, size_t to_size,
+                  unsigned *to_port);
     struct access access;
     struct tls *tls; /* made with the first connection; NULL: not yet */
 
@@ -54,8 +62,14 @@ struct nodes {
     size_t nseen;
     uint32_t connections; /* how many were made, so that each has a number of its own */
     unsigned turn;        /* counts up, so that a master and its replicas are asked in turn */
-    uint64_t commands, retries, redirections; /* counted for statistics */
-    char problem[900];                        /* the last problem, in one line */
+    uint64_t commands, retries, redirections, trips; /* counted for statistics */
+
+    /* A question that goes along with that for the map (round.h, 'early'); NULL: none.
+     * 'answered': it was, with the result 'answer'. */
+    const struct exchange *early;
+    bool answered;
+    int answer;
+    char problem[900]; /* the last problem, in one line */
 };
 
 /* Notes the problem and returns the error. */
@@ -81,6 +95,12 @@ void nodes_see(struct nodes *nodes);
 /* Opens a link, unless it is open already or has failed a moment ago.  Returns whether it is
  * open now. */
 bool nodes_open(struct nodes *nodes, struct link *link);
+
+/* Returns the link to a server of a cluster that has told the map, if none of the map has ever
+ * answered: it seems to tell addresses that are known only elsewhere.  Else NULL.  HIDDEN_MS:
+ * how long these are waited for then. */
+enum { HIDDEN_MS = 700 };
+const struct link *nodes_hide(const struct nodes *nodes);
 
 /* Returns whether this is the link to a sentinel. */
 bool nodes_is_sentinel(const struct nodes *nodes, const struct link *link);

@@ -5,10 +5,12 @@
 
 #include "handle.h"
 
-/* checks.c.  Returns an error if a server cannot hold the filter whose first layer is planned,
- * or would throw parts of it away; or if the user lacks a right that making it or adding to it
- * needs.  Leaves nothing on the servers. */
-int checks_before_create(perhaps_cluster *c);
+/* checks.c.  Writes the description and the counts of the filter whose first layer is planned;
+ * or sets *taken if there is one of that name, and changes nothing.  Returns an error if a
+ * server cannot hold the filter, or would throw parts of it away; or if the user lacks a right
+ * that making it or adding to it needs.  After an error the description may have been
+ * written. */
+int checks_and_claim(perhaps_cluster *c, bool *taken);
 
 /* create.c.  perhaps_cluster_create() and perhaps_cluster_delete() do what these do. */
 int create_empty(perhaps_cluster *c, const struct perhaps_options *options,
@@ -31,10 +33,8 @@ int create_layer(perhaps_cluster *c);
 int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 
-/* Give back what the handle has reserved and not used: now; or if it has added nothing for some
- * seconds.  An error is none: what could not be given back stays reserved. */
-void keys_give_back(perhaps_cluster *c);
-void keys_give_back_idle(perhaps_cluster *c);
+/* Ends a call that has added batches. */
+int keys_settle(perhaps_cluster *c);
 
 /* stats.c.  perhaps_cluster_stats_of() and perhaps_cluster_verify() do what these do. */
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats);

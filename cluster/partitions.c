@@ -11,9 +11,10 @@
 
 #include "numbers.h"
 
-/* How many requests are under way at once.  Those that make a partition are fewer: each takes a
- * server some milliseconds, since it zeroes memory, and other clients wait meanwhile. */
-enum { CHECKED_AT_ONCE = 16384, MADE_AT_ONCE = 64 };
+/* How many requests are under way at once.  Those that make partitions may be fewer: a large
+ * one takes a server some milliseconds, since it zeroes memory, and other clients wait
+ * meanwhile. */
+enum { CHECKED_AT_ONCE = 16384, MADE_NBYTES_AT_ONCE = 64 << 20 };
 
 /* ---- Names ----------------------------------------------------------------------------- */
 
@@ -67,7 +68,9 @@ int partitions_make_room(perhaps_cluster *c, struct layer *layer, uint64_t parti
     }
     if (layer && !layer->seen)
         layer->seen = calloc(partitions, sizeof *layer->seen);
-    return layer && !layer->seen ? PERHAPS_ERR_MEMORY : 0;
+    if (layer && !layer->marked)
+        layer->marked = calloc(partitions, sizeof *layer->marked);
+    return layer && (!layer->seen || !layer->marked) ? PERHAPS_ERR_MEMORY : 0;
 }
 
 /* 0 means that a slot is not computed yet, so each is noted as one more. */
@@ -195,7 +198,9 @@ int partitions_make(perhaps_cluster *c, const struct layer *layer)
     struct exchange exchange = { .write = write_footer,
                                  .take = take_made,
                                  .acknowledged = true };
-    return visit_all(&visit, &exchange, MADE_AT_ONCE, true);
+    size_t at_once = MADE_NBYTES_AT_ONCE / (partition_nbytes(layer, 0) + FOOTER_NBYTES) + 1;
+    return visit_all(&visit, &exchange, at_once < CHECKED_AT_ONCE ? at_once : CHECKED_AT_ONCE,
+                     true);
 }
 
 static void write_unlink(const struct request *request, struct resp *out)
@@ -237,8 +242,8 @@ static int take_strlen(const struct request *request, const struct reply *reply)
     bool whole = partition_is_whole(visit->layer, partition, reply);
     if (visit->sight)
         visit->sight[request->i] = whole ? SEEN_WHOLE : SEEN_LOST;
-    if (whole && visit->seen)
-        visit->seen[partition] = request->link->number;
+    if (visit->seen)
+        visit->seen[partition] = whole ? request->link->number : 0;
     if (whole)
         return 0;
     if (!census->lost++ || partition < census->first_lost) {

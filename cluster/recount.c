@@ -1,23 +1,31 @@
 /* recount.c - sets the count of each layer by its bits.
  *
- *     the counts as they are -> STRLEN, BITCOUNT of all partitions -> HINCRBY, the difference
+ *     the counts as they are -> STRLEN, BITCOUNT of all partitions -> the difference
+ *
+ *     the count    | added | left behind by clients that are gone | held by clients that live |
+ *     the bits     | added | of that, what was used  |
  *
  * The counts are read before the bits, and changed by a difference.  So a key that is added
  * meanwhile is counted, or counted twice: the count is rather too high than too low.  Counts
  * that were lost have nothing to change, and are written anew. */
+#include "recount.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "estimate.h"
 #include "layers.h"
 #include "operations.h"
 #include "partitions.h"
+#include "room.h"
+#include "script.h"
 
 /* How many partitions are counted at once.  A server takes up to 2 ms for one of 16 MiB, and
  * other clients wait meanwhile. */
 enum { COUNTED_AT_ONCE = 64 };
 
-/* How many standard deviations are added to what the bits tell. */
+/* How many standard deviations are added to what the bits tell, or taken off. */
 enum { DEVIATIONS = 3 };
 
 /* The recounting of a filter, and the context of its exchanges. */
@@ -26,8 +34,9 @@ struct recounting {
     const struct layer *layer;          /* the one that is worked on */
     uint64_t first;                     /* the partition of the first request */
     uint64_t nset;                      /* how many bits are set in its partitions so far */
-    uint64_t done_nbytes, all_nbytes;   /* of all layers */
+    uint64_t done_nbytes, all_nbytes;   /* of all layers; 0: no progress is shown */
     uint64_t count[PERHAPS_LAYERS_MAX]; /* what the counts shall be */
+    struct room_told was[PERHAPS_LAYERS_MAX]; /* what they were */
 };
 
 /* ---- Bits ------------------------------------------------------------------------------ */
@@ -74,7 +83,7 @@ static int count_bits(struct recounting *r)
         exchange.count = left < COUNTED_AT_ONCE ? (size_t)left : COUNTED_AT_ONCE;
         error = exchange_run(&c->nodes, &exchange);
         r->done_nbytes += exchange.count * partition_nbytes(r->layer, r->first);
-        if (!error && c->progress)
+        if (!error && c->progress && r->all_nbytes)
             c->progress(c->context, r->done_nbytes, r->all_nbytes);
     }
     return error;
@@ -84,62 +93,50 @@ static int count_bits(struct recounting *r)
  * than was asked.  But the margin alone makes no layer full that has room. */
 static uint64_t count_of(const struct recounting *r)
 {
-    const struct perhaps_plan *plan = &r->layer->plan;
-    struct estimate e = estimate_keys(r->layer, r->nset, 8 * plan->body_nbytes);
-    double capacity = (double)plan->capacity;
+    struct estimate e = estimate_keys(r->layer, r->nset, 8 * r->layer->plan.body_nbytes);
+    double limit = (double)r->layer->key_limit;
     double count = e.counted + (double)DEVIATIONS * e.deviation;
-    return (uint64_t)fmin(ceil(fmin(count, fmax(e.counted, capacity))), (double)COUNT_MOST);
+    return (uint64_t)fmin(ceil(fmin(count, fmax(e.counted, limit))), (double)COUNT_MOST);
 }
 
 /* ---- Counts ---------------------------------------------------------------------------- */
 
-/* The context of the change of one count. */
-struct correction {
-    perhaps_cluster *c;
-    unsigned layer;
-    long long change;
-    unsigned nwritten; /* how often it was written */
-    long long count;   /* the count after it */
-};
+/* It takes: layer, a token, the change of the count, how much was abandoned when the counts
+ * were read, and whether it is done only if it still is that much: of several clients that
+ * count the bits at once one gives room back.  Sent again, it finds the token, and does
+ * nothing. */
+static const char correct_text[] =
+    "if state ~= 'ready' then return { 3 } end\n"
+    "if not has_counts() then return { 4 } end\n"
+    "local layer, token, change = ARGV[4], ARGV[5], tonumber(ARGV[6])\n"
+    "local was, alone = tonumber(ARGV[7]), ARGV[8] == '1'\n"
+    "local total = tonumber(redis.call('HGET', counts, 'keys.' .. layer) or '0')\n"
+    "local left = tonumber(redis.call('HGET', counts, 'abandoned.' .. layer) or '0') or 0\n"
+    "if not total then return { 4 } end\n"
+    "if again and redis.call('HGET', counts, 'recounted.' .. layer) == token then\n"
+    "  return { 0 }\n"
+    "end\n"
+    "if alone and left ~= was then return { 0 } end\n"
+    "local done = redis.pcall('HSET', counts, 'recounted.' .. layer, token,\n"
+    "  'keys.' .. layer, string.format('%.0f', total + change),\n"
+    "  'abandoned.' .. layer, string.format('%.0f', math.max(0, left - was)))\n"
+    "if type(done) == 'table' and done.err then return done end\n"
+    "return { 0 }\n";
 
-/* The change is sent only once.  If it is written again, nobody knows whether it was done, and
- * it adds 0, and so only tells the count. */
-static void write_correction(const struct request *request, struct resp *out)
+/* Changes the count of a layer to 'count' and what living clients hold. */
+static int correct(perhaps_cluster *c, unsigned layer, const struct room_told *was,
+                   long long count, bool alone)
 {
-    struct correction *k = request->context;
-    char field[FIELD_NBYTES], number[24];
-    description_field(field, "keys", k->layer);
-    snprintf(number, sizeof number, "%lld", k->nwritten++ ? 0 : k->change);
-    resp_texts(out, (const char *const[]){ "HINCRBY", k->c->counts, field, number, NULL });
-}
-
-static int take_correction(const struct request *request, const struct reply *reply)
-{
-    struct correction *k = request->context;
-    k->count = reply->number;
-    return handle_take_number(k->c, reply, "HINCRBY");
-}
-
-/* Changes the count of a layer; and again, as long as it is seen not to be done. */
-static int correct(perhaps_cluster *c, unsigned layer, uint64_t count)
-{
-    const long long was = c->about.layer[layer].count;
-    struct correction k = { .c = c, .layer = layer, .change = (long long)count - was };
-    struct exchange exchange = { .count = 1,
-                                 .write = write_correction,
-                                 .take = take_correction,
-                                 .context = &k,
-                                 .acknowledged = true };
-    int error;
-    do {
-        k.nwritten = 0;
-        error = exchange_run(&c->nodes, &exchange);
-    } while (!error && k.nwritten > 1 && k.change && k.count == was);
-    if (!error && k.nwritten > 1 && k.count != was + k.change)
-        return nodes_fail(&c->nodes, PERHAPS_ERR_UNREACHABLE,
-                          "a connection broke while keys were added, and nobody knows whether "
-                          "the count is right: 'perhaps recount' it again");
-    return error;
+    struct script script = { .text = correct_text };
+    uint64_t token;
+    if (getentropy(&token, sizeof token) != 0)
+        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_IO);
+    script_put(&script, "%u", layer);
+    script_put(&script, "%016jx", (uintmax_t)token);
+    script_put(&script, "%lld", count - (was->total - was->held));
+    script_put(&script, "%lld", was->abandoned);
+    script_put(&script, "%d", alone);
+    return script_run(c, &script);
 }
 
 static void write_counts(const struct request *request, struct resp *out)
@@ -178,13 +175,23 @@ static int replace_counts(struct recounting *r)
     return error ? error : exchange_run(&c->nodes, &exchange);
 }
 
+/* Reads the counts.  Those that make no sense count as lost. */
+static int read_counts(struct recounting *r)
+{
+    perhaps_cluster *c = r->c;
+    int error = 0;
+    for (unsigned i = 0; i < c->nlayers && !error && !c->about.counts_lost; i++)
+        error = room_look(c, i, &r->was[i]);
+    return c->about.counts_lost ? 0 : error;
+}
+
 static int set_counts(struct recounting *r)
 {
     int error = 0;
     if (r->c->about.counts_lost)
         return replace_counts(r);
     for (unsigned i = 0; i < r->c->nlayers && !error; i++)
-        error = correct(r->c, i, r->count[i]);
+        error = correct(r->c, i, &r->was[i], (long long)r->count[i], false);
     return error;
 }
 
@@ -194,7 +201,9 @@ int recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
     struct census census;
     if (!c->open)
         layers_close(c);
-    int error = layers_renew(c);
+    int error = layers_renew(c, true);
+    if (!error)
+        error = read_counts(&r);
     if (!error)
         error = partitions_check(c, &census);
     for (unsigned i = 0; i < c->nlayers; i++)
@@ -211,4 +220,30 @@ int recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
         *now += r.count[i];
     }
     return error;
+}
+
+/* What is known without the bits bounds what they tell: that all was used which was left
+ * behind, or none of it.  Here the doubt is on the other side than in count_of(): mostly
+ * nothing was used, and there must be room for as many keys as the layer was planned for.  So
+ * it may get some keys more: of 100,000 at 1 % some 300, for which the plan has a margin. */
+int recount_abandoned(perhaps_cluster *c, unsigned layer)
+{
+    struct recounting r = { .c = c, .layer = &c->layer[layer] };
+    struct room_told *was = &r.was[layer];
+    struct census census;
+    int error = room_look(c, layer, was);
+    if (error || !was->abandoned)
+        return error;
+    error = partitions_check(c, &census);
+    if (!error)
+        error = count_bits(&r);
+    if (error)
+        return error;
+    struct estimate e = estimate_keys(r.layer, r.nset, 8 * r.layer->plan.body_nbytes);
+    double counted = e.counted - (double)DEVIATIONS * e.deviation;
+    long long most = was->total - was->held, least = most - was->abandoned;
+    long long count = counted < (double)least  ? least
+                      : counted > (double)most ? most
+                                               : (long long)counted;
+    return correct(c, layer, was, count, true);
 }

@@ -33,10 +33,11 @@
 /* As soon as this much is written it is sent, so that servers work while more is written. */
 enum { SEND_NBYTES = 32 << 10 };
 
-/* POLL_MS: how often stopped() is called while servers are silent.  HOPS_MOST: how many
- * redirections a request takes at most, on average.  There must be a limit, since two servers
- * may each say that the other owns the slot. */
-enum { POLL_MS = 100, HOPS_MOST = 16 };
+/* POLL_MS: how often stopped() is called while servers are silent.  MOMENT_MS: how long replies
+ * that are on their way are waited for then, so that it is known what was done.  HOPS_MOST: how
+ * many redirections a request takes at most, on average.  There must be a limit, since two
+ * servers may each say that the other owns the slot. */
+enum { POLL_MS = 100, MOMENT_MS = 300, HOPS_MOST = 16 };
 
 enum { SENT = BEFORE_SENT, TAKEN = BEFORE_DONE };
 
@@ -398,6 +399,14 @@ static int poll_ms(const struct round *round, const struct waiting *waiting)
     return most > 0 ? (int)most : 0;
 }
 
+/* Returns how long the server may be silent. */
+static int64_t silence_most(const struct round *round, const struct link *link)
+{
+    const unsigned timeout_ms = round->nodes->timeout_ms;
+    bool hides = !link->answered && timeout_ms > HIDDEN_MS && nodes_hide(round->nodes);
+    return hides ? HIDDEN_MS : timeout_ms;
+}
+
 /* Does what poll() says can be done on a link.  The link is given up if it fails, or if nothing
  * was heard of its server for the timeout although a reply is due. */
 static void serve(struct round *round, struct link *link, short happened)
@@ -416,8 +425,8 @@ static void serve(struct round *round, struct link *link, short happened)
             give_up_link(round, link);
     }
     if (link_is_open(link) && link->waiting &&
-        now_ms() - link->heard_ms > (int64_t)round->nodes->timeout_ms) {
-        link_fail(link, "did not answer for %u ms", round->nodes->timeout_ms);
+        now_ms() - link->heard_ms > silence_most(round, link)) {
+        link_fail(link, "did not answer for %jd ms", (intmax_t)silence_most(round, link));
         give_up_link(round, link);
     }
 }
@@ -477,15 +486,37 @@ int round_begin(struct round *round, struct nodes *nodes, const struct exchange 
     return 0;
 }
 
+/* Sends what is written, as far as that can be done at once, and puts off nothing. */
+static void part(struct round *round)
+{
+    const struct nodes *nodes = round->nodes;
+    for (size_t i = 0; i < nodes->nlinks; i++)
+        if (link_is_open(nodes->links[i]))
+            link_send(nodes->links[i]);
+    round->nlater = 0;
+}
+
 void round_run(struct round *round)
 {
+    round->nodes->trips++;
     size_t n = round->nlater;
     uint32_t *now = round->later, *later = round->later + round->exchange->count;
     memcpy(later, now, n * sizeof *now);
     round->nlater = 0;
     for (size_t k = 0; k < n && !round->error; k++)
         send_request(round, later[k]);
-    pump(round);
+    if (round->exchange->parting)
+        part(round);
+    else
+        pump(round);
+}
+
+void round_answered(struct round *round, int error)
+{
+    round->state[0] = TAKEN;
+    round->nlater = 0;
+    if (error)
+        fail(round, error);
 }
 
 void round_repeat(struct round *round)
@@ -498,16 +529,21 @@ void round_repeat(struct round *round)
 }
 
 /* After an error, takes the replies that are still on their way.  The first error stays the
- * error of the round, even if another one happens meanwhile.  It does not wait if the caller
- * wants to stop, or if there is no memory. */
+ * error of the round, even if another one happens meanwhile.  It waits only for a moment if the
+ * caller wants to stop, and not at all if there is no time or no memory. */
 static void await_rest(struct round *round)
 {
     struct nodes *nodes = round->nodes;
     int error = round->error;
     char problem[sizeof nodes->problem];
-    if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_DEADLINE ||
-        error == PERHAPS_ERR_MEMORY)
+    bool (*stopped)(void *context) = nodes->stopped;
+    const int64_t ends_ms = nodes->ends_ms;
+    if (error == PERHAPS_ERR_DEADLINE || error == PERHAPS_ERR_MEMORY)
         return;
+    if (error == PERHAPS_ERR_STOPPED) {
+        nodes->stopped = NULL;
+        nodes->ends_ms = now_ms() + MOMENT_MS;
+    }
     memcpy(problem, nodes->problem, sizeof problem);
     round->ending = true;
     round->error = 0;
@@ -516,6 +552,8 @@ static void await_rest(struct round *round)
     pump(round);
     round->error = error;
     memcpy(nodes->problem, problem, sizeof problem);
+    nodes->stopped = stopped;
+    nodes->ends_ms = ends_ms;
 }
 
 /* Closes the links on which replies are still due, so that the next exchange does not take them

@@ -68,6 +68,14 @@ struct exchange {
     bool tree;         /* replies are trees */
     bool acknowledged; /* it ends when nodes->acknowledge replicas have what was done */
 
+    /* It is one question about 'home', by 'command', to be asked as early as it can be: if no
+     * map is known yet, it goes along with the question for the map. */
+    bool early;
+
+    /* It is sent once, and its replies are not awaited: the connections are closed behind
+     * it. */
+    bool parting;
+
     /* An error reply, or an error of take(), leaves only its own request unanswered.  The
      * first such error is that of the exchange, when all others are answered. */
     bool partial;
@@ -102,6 +110,9 @@ int round_begin(struct round *round, struct nodes *nodes, const struct exchange 
 
 /* Sends the requests that were put off, and returns when each was answered or put off again. */
 void round_run(struct round *round);
+
+/* Notes that the only request was answered, with this result of take(). */
+void round_answered(struct round *round, int error);
 
 /* Puts off all requests that were answered, as if nobody knew whether they were done. */
 void round_repeat(struct round *round);

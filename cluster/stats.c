@@ -111,10 +111,13 @@ static void add_layers(const perhaps_cluster *c, struct perhaps_cluster_stats *s
     for (unsigned i = 0; i < c->nlayers; i++) {
         const struct layer *layer = &c->layer[i];
         uint64_t keys = layer_keys(&c->about.layer[i]);
+        double different = estimate_different(layer, keys);
         stats->keys += keys;
+        stats->keys_different += (uint64_t)different;
+        stats->keys_reserved += (uint64_t)c->about.layer[i].reserved;
         stats->partitions += layer->partitions;
         stats->memory_nbytes += layer->plan.body_nbytes + layer->partitions * FOOTER_NBYTES;
-        none *= 1 - perhaps_layout_predict_fpr(layer->layout, keys);
+        none *= 1 - perhaps_layout_predict_fpr(layer->layout, (uint64_t)different);
     }
     stats->fpr_now = 1 - none;
 }
@@ -138,10 +141,10 @@ static void add_plan(const perhaps_cluster *c, struct perhaps_cluster_stats *sta
 /* Only the newest layer is sampled: the others are full, and their counts are right. */
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
-    int error = layers_renew(c);
+    int error = layers_renew(c, true);
     struct sampling s = { .c = c, .layer = &c->layer[c->nlayers - 1] };
     if (!error)
-        error = layers_check_counts(c);
+        error = handle_check_counts(c);
     if (!error)
         error = sample(&s);
     if (error)
@@ -150,10 +153,7 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     stats->layers = c->nlayers;
     stats->created = c->about.created;
     stats->load = load_of(&s);
-    double newest = perhaps_layout_estimate_keys(s.layer->layout, stats->load);
     add_layers(c, stats);
-    stats->keys_different =
-        stats->keys - layer_keys(&c->about.layer[c->nlayers - 1]) + (uint64_t)newest;
     add_plan(c, stats);
     add_nodes(c, stats);
     return 0;
@@ -172,7 +172,7 @@ static int check_partitions(perhaps_cluster *c, struct perhaps_cluster_verdict *
     verdict->first_lost = census.first_lost;
     if (!error)
         return 0;
-    error = layers_renew(c); /* perhaps it was deleted meanwhile */
+    error = layers_renew(c, true); /* perhaps it was deleted meanwhile */
     return error ? error
                  : partitions_fail_lost(c, &c->layer[census.first_layer], census.first_lost);
 }
@@ -200,7 +200,7 @@ static int sample_layers(perhaps_cluster *c, struct estimate estimate[PERHAPS_LA
 static int check_counts(perhaps_cluster *c, const struct estimate *estimate, unsigned nlayers,
                         struct perhaps_cluster_verdict *verdict)
 {
-    int error = layers_check_counts(c);
+    int error = handle_check_counts(c);
     verdict->miscounted = error != 0;
     for (unsigned i = 0; i < nlayers; i++) {
         uint64_t count = layer_keys(&c->about.layer[i]);
@@ -227,7 +227,7 @@ static int verify_open(perhaps_cluster *c, struct perhaps_cluster_verdict *verdi
     if (!error)
         error = sample_layers(c, estimate, verdict);
     if (!error)
-        error = layers_renew(c);
+        error = layers_renew(c, true);
     return error ? error : check_counts(c, estimate, nlayers, verdict);
 }
 
@@ -235,7 +235,7 @@ static int verify_open(perhaps_cluster *c, struct perhaps_cluster_verdict *verdi
 int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
     bool was_open = c->open;
-    int error = was_open ? layers_renew(c) : layers_open(c);
+    int error = was_open ? layers_renew(c, true) : layers_open(c);
     if (!error)
         error = verify_open(c, verdict);
     c->open &= was_open;

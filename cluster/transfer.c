@@ -98,7 +98,7 @@ static int take_written(const struct request *request, const struct reply *reply
 static int set_count(perhaps_cluster *c, uint64_t keys)
 {
     char counts[sizeof c->counts], number[24];
-    layers_name_counts(c, c->about.id, counts);
+    handle_name_counts(c, c->about.id, counts);
     snprintf(number, sizeof number, "%ju", (uintmax_t)keys);
     return handle_tell(c, (const char *const[]){ "HSET", counts, "keys.0", number, NULL });
 }
@@ -211,9 +211,9 @@ static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
 int transfer_down(perhaps_cluster *c, const char *path)
 {
     struct transfer t = { .c = c, .layer = &c->layer[0] };
-    int error = layers_renew(c);
+    int error = layers_renew(c, true);
     if (!error)
-        error = layers_check_counts(c);
+        error = handle_check_counts(c);
     if (error)
         return error;
     if (c->about.factor)

@@ -14,7 +14,7 @@
  * The hash of a key chooses one of many partitions, each of which is a Redis string of at most
  * 16 MiB, and in it a block of 64 bytes or a few times as many.  So each key takes one command
  * to one node, whether it is added or asked, and sometimes one more (doc/CLUSTER.md).  The
- * servers need no module and no script; where they have our module, batches are faster.
+ * servers need no module; where they have our module, batches are faster.
  *
  * Answers.  Once the add of a key has returned, every client gets the answer "perhaps", unless
  * the servers lose what they acknowledged: 'acknowledge' in the options tells how many replicas
@@ -78,6 +78,14 @@ struct perhaps_cluster_options {
     bool (*login)(void *context, char *user, size_t user_size, char *password,
                   size_t password_size);
 
+    /* Where a server is reached that others announce at host and port, where these are known
+     * only to the servers: in containers, or behind a NAT.  Writes the host, with a zero byte
+     * behind it, and *to_port, which is 'port' before; or returns false, and then it is reached
+     * where it is announced.  It must not use the handle.  map=OLD:PORT/NEW:PORT in the URL
+     * does the same, and has precedence (doc/CLUSTER.md, "Announced addresses"). */
+    bool (*reach)(void *context, const char *host, unsigned port, char *to_host, size_t to_size,
+                  unsigned *to_port);
+
     unsigned timeout_ms;  /* a server that says nothing for this time is given up; 0: 3000 */
     unsigned patience_ms; /* how long an operation is tried again after failures; 0: 30000 */
     unsigned deadline_ms; /* how long a call may take in all, whatever happens; 0: no limit */
@@ -105,7 +113,8 @@ typedef struct perhaps_cluster perhaps_cluster;
 PERHAPS_API int perhaps_cluster_new(const struct perhaps_cluster_options *options,
                                     perhaps_cluster **cluster);
 
-/* Gives back the room for keys that the handle has reserved and not used, closes the
+/* Gives back the room for keys that the process has reserved and not used, if this is its last
+ * handle of the filter; closes the
  * connections and releases the handle.  NULL is allowed. */
 PERHAPS_API void perhaps_cluster_free(perhaps_cluster *cluster);
 
@@ -173,6 +182,10 @@ enum perhaps_answer {
  * then, nobody knows who set them.  Such a key counts as not present, so that a client that
  * keeps new keys loses none, and is counted in 'doubtful' of the statistics.
  *
+ * N different keys fit into a filter for N, whoever adds them, how often and in which order.
+ * Near its end a call may wait for some seconds until others have used or given back what they
+ * have reserved (doc/CLUSTER.md, "Room for keys").
+ *
  * Returns 0; PERHAPS_ERR_FULL if 'capacity' keys are in and it does not grow; or another
  * error.  After an error the first *done keys (NULL is allowed) have been dealt with, each as
  * if alone.  The keys after them may have been added or not: those whose answer is not UNKNOWN
@@ -193,9 +206,9 @@ PERHAPS_API int perhaps_cluster_contains(perhaps_cluster *cluster, const void *k
                                          size_t nbytes);
 PERHAPS_API int perhaps_cluster_add(perhaps_cluster *cluster, const void *key, size_t nbytes);
 
-/* Gives back the room for keys that the handle has reserved for the next adds (doc/CLUSTER.md),
- * where there is any.  For a handle that stays open and adds nothing for a while.  What cannot
- * be given back now stays reserved, and nothing else is lost. */
+/* Gives back the room for keys that the process has reserved for the next adds
+ * (doc/CLUSTER.md), where there is any.  For a handle that stays open and adds nothing for a
+ * while.  What cannot be given back now stays reserved, and nothing else is lost. */
 PERHAPS_API void perhaps_cluster_rest(perhaps_cluster *cluster);
 
 /* ---- Inspect --------------------------------------------------------------------------- */
@@ -205,20 +218,27 @@ struct perhaps_cluster_stats {
     const char *layout;       /* "perhaps", "redisson" */
     const char *hash;
 
-    /* That set a bit, and those for which a client had taken room before it died; redisson: an
-     * estimate. */
-    uint64_t keys;
+    uint64_t keys; /* that set a bit, and those that are reserved; redisson: an estimate */
 
     uint64_t layers, partitions;
     uint64_t memory_nbytes;  /* of all partitions */
     double load;             /* share of bits set in the newest layer, sampled */
     double fpr_now;          /* with this number of keys */
-    uint64_t keys_different; /* from the fill of the samples */
-    uint64_t created;        /* seconds since 1970; 0: not known */
-    unsigned nodes;          /* masters that hold slots */
+    uint64_t keys_different; /* with those that set no bit, in expectation */
+
+    /* Of 'keys', those that clients have reserved, and of which nobody knows whether they were
+     * added: by clients that add just now, or did not end as they should.  The latter come back
+     * when room is short (doc/CLUSTER.md), or by perhaps_cluster_recount(). */
+    uint64_t keys_reserved;
+    uint64_t created;                         /* seconds since 1970; 0: not known */
+    unsigned nodes;                           /* masters that hold slots */
     uint64_t largest_nbytes, smallest_nbytes; /* the most and the least memory on one of them */
     uint64_t commands, retries, redirections; /* of this handle */
-    uint64_t doubtful;                        /* see perhaps_cluster_add_many() */
+
+    /* How often this handle has sent something and waited for the replies: at a distance this
+     * is what takes time. */
+    uint64_t trips;
+    uint64_t doubtful; /* see perhaps_cluster_add_many() */
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
@@ -248,13 +268,10 @@ PERHAPS_API int perhaps_cluster_verify(perhaps_cluster *cluster,
                                        struct perhaps_cluster_verdict *verdict);
 
 /* Counts the bits of all partitions, and sets the counts of the keys by them: to what they
- * tell, and three standard deviations more, but not above the capacity if they do not tell of
- * so many.  It is for counts that somebody removed or replaced, or that still have what clients
- * had reserved before they died.  Needs no perhaps_cluster_open().
- *
- * Call it when nobody adds: what living clients have reserved and not used yet is not in the
- * bits, and the filter may get so many keys too many.  A key that is added meanwhile may be
- * counted twice.
+ * tell, and three standard deviations more, but the margin alone makes no layer full.  It is
+ * for counts that somebody removed or replaced.  What living clients have reserved stays
+ * reserved.  A key that is added meanwhile may be counted twice.  Needs no
+ * perhaps_cluster_open().
  *
  * Returns 0, and sets *was and *now (NULL is allowed) to the counts of all layers before and
  * after it; or an error, and then the counts of some layers may be set. */

@@ -70,6 +70,10 @@ PERHAPS_API int perhaps_layout_hash_many(const perhaps_layout *layout,
 /* Returns the fpr with 'keys' keys, as perhaps_predict_fpr() does. */
 PERHAPS_API double perhaps_layout_predict_fpr(const perhaps_layout *layout, uint64_t keys);
 
+/* Returns how many keys that set a bit a filter of this layout takes.  They are fewer than its
+ * capacity, since of so many different keys some find all their bits set. */
+PERHAPS_API uint64_t perhaps_layout_key_limit(const perhaps_layout *layout);
+
 /* Returns how many different keys set the share 'load' of all bits, in expectation.  The result
  * is finite for any load: 0 for a load of 0 or less; a load of 1 counts as if half a bit were
  * clear. */

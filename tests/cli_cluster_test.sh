@@ -297,6 +297,57 @@ info_at() {
 }
 test_info() { both info_at; }
 
+# Each partition is lost while 'query' and 'dedup' have the filter open, and is made anew by an add of
+# somebody who does not know: it has one bit, and is too short.  What they printed before counts.
+lost_beside_at() {
+    local i
+    for verb in "query --label" "query -v" "dedup --state"; do
+        run create $at/lost -n 1000 -q --partitions 2
+        run add -q $at/lost <(seq 500)
+        mkfifo lines
+        "$program" $verb $at/lost lines >out 2>err &
+        exec 6>lines
+        seq 500 >&6
+        until_true [ "$verb" != "query --label" -o -s out ]
+        sleep 0.3
+        for i in 0 1; do
+            ask_server del "perhaps:{lost/$i}:$(id lost)" >asked
+            ask_server setbit "perhaps:{lost/$i}:$(id lost)" 3000 1 >asked
+        done
+        for i in $(seq 400); do seq 500; done >&6 2>asked
+        exec 6>&-
+        wait $!
+        status=$?
+        rm lines
+        check "$verb: it is an error: $(cat err)" exits 2
+        check "$verb: which says what is lost" grep -q "has lost partition" err
+        check "$verb: no key is denied: $(grep -c ^no out)" not grep -q ^no out
+        [ "$verb" != "query -v" ] || check "$verb: prints nothing" lines out 0
+        run delete -q $at/lost
+    done
+}
+test_lost_beside() { both lost_beside_at; }
+
+# A filter is deleted while lines are added to it: nothing says that adding them again would do.
+deleted_beside_at() {
+    run create $at/gone -n 1000 -q
+    mkfifo lines
+    "$program" add $at/gone lines >out 2>err &
+    exec 6>lines
+    seq 1000 >&6
+    sleep 0.3
+    run delete -q $at/gone
+    for i in $(seq 400); do seq 500; done >&6 2>asked
+    exec 6>&-
+    wait $!
+    status=$?
+    rm lines
+    check "it is an error: $(cat err)" exits 2
+    check "it says that it was deleted" grep -q "was deleted since it was opened" err
+    check "and no more" not grep -q "safe\|are in" err
+}
+test_deleted_beside() { on_one deleted_beside_at; }
+
 # A count that somebody has changed is told, and mended.
 recount_at() {
     local counts

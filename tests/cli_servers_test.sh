@@ -107,6 +107,36 @@ silent_server_at() {
     writes $'10\n' query -c $at/urls <(seq 10)
 }
 
+# A long run ends with an error, and goes on where its message says.
+goes_on_at() {
+    local pid line url="$one/urls?timeout=300ms&patience=500ms"
+    run create $at/urls -n 200000 -p 1e-9 -q
+    mkfifo slow
+    seq 200000 >all
+    "$program" add "$url" slow >out 2>err &
+    pid=$!
+    exec 5>slow
+    head -n 60000 all >&5
+    until_true has_keys 20000
+    kill -STOP ${PIDS[0]}
+    tail -n +60001 all >&5 2>/dev/null
+    exec 5>&-
+    wait $pid
+    status=$?
+    kill -CONT ${PIDS[0]}
+    refused "it goes on" "/urls: 127.0.0.1:${PORTS[0]}: "
+    line=$(sed -n 's/.*; all before slow:\([0-9]*\) are in$/\1/p' err)
+    check "it says where: $(cat err)" [ "${line:-0}" -gt 1 -a "${line:-0}" -le 200000 ]
+    head -n $((line - 1)) all >before
+    check "all before it are in" [ "$("$program" query -c $at/urls before)" = $((line - 1)) ]
+    tail -n "+$line" all | "$program" add -q $at/urls
+    check "and then all are" [ "$("$program" query -c $at/urls all)" = 200000 ]
+    run info --json $at/urls
+    check "each counted once: $(field keys out)" [ "$(field keys out)" -le 200000 ]
+}
+has_keys() { [ "$("$program" info --json $at/urls | sed -n 's/.*"keys": *\([0-9]*\).*/\1/p')" -ge "$1" ]; }
+test_goes_on() { on_one goes_on_at; }
+
 # labels FILE: whether each line of 'keys' is in the file, behind "perhaps" or "unknown".
 labels() { same <(cut -f 2 "$1") many && ! cut -f 1 "$1" | grep -qvE '^(perhaps|unknown)$'; }
 

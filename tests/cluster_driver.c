@@ -320,7 +320,8 @@ struct answers {
     uint64_t first_denied; /* the first key that was denied */
 };
 
-/* Asks for keys 0 .. count-1 of an adder, and adds the answers to *answers. */
+/* Asks for keys 0 .. count-1 of an adder, and adds the answers to *answers, also those that
+ * came before an error. */
 static int ask_keys(const struct settings *s, perhaps_cluster *cluster, uint64_t adder,
                     uint64_t count, struct answers *answers)
 {
@@ -329,23 +330,20 @@ static int ask_keys(const struct settings *s, perhaps_cluster *cluster, uint64_t
     int error = 0;
     expect(keys && present);
     for (uint64_t first = 0; !error && first < count; first += s->batch) {
-        size_t n = count - first < s->batch ? count - first : s->batch, npresent;
+        size_t n = count - first < s->batch ? count - first : s->batch;
         struct perhaps_keys batch = packed_keys(keys, n);
         for (size_t i = 0; i < n; i++)
             keys[i] = key_of(adder, first + i);
-        error = perhaps_cluster_contains_many(cluster, &batch, present, &npresent);
-        if (error && s->each) {
-            answers->failed += n;
-            error = 0;
-            continue;
-        }
-        if (error)
-            break;
-        for (size_t i = 0; i < n && npresent < n; i++)
-            if (!present[i] && answers->asked + i == answers->present)
+        error = perhaps_cluster_contains_many(cluster, &batch, present, NULL);
+        for (size_t i = 0; i < n; i++) {
+            answers->failed += present[i] == PERHAPS_ANSWER_UNKNOWN;
+            answers->asked += present[i] != PERHAPS_ANSWER_UNKNOWN;
+            answers->present += present[i] == PERHAPS_ANSWER_PERHAPS;
+            if (present[i] == PERHAPS_ANSWER_NO && answers->asked == answers->present + 1)
                 answers->first_denied = keys[i];
-        answers->asked += n;
-        answers->present += npresent;
+        }
+        if (s->each)
+            error = 0;
     }
     free(keys);
     free(present);

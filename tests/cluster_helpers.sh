@@ -119,7 +119,7 @@ stop_crowd() {
 only_errors() {
     local sum=0 error
     for error; do sum=$((sum + $(told "$error"))); done
-    check "no errors but $*: $(sort -u err | head -n 5)" is errors $sum
+    check "no errors but $*: $(sort -u err | head -n 5) $(tail -n 1 out)" is errors $sum
 }
 
 # open_asker NAME [VERB [NAME=VALUE...]]: starts a process that has the filter open before

@@ -2,7 +2,7 @@
 # The ways to a server that its address tells:  cluster_network_test.sh DRIVER
 # Proves that each works, and that what does not work is said in one line: unix sockets,
 # databases, names of clients, passwords that change, several servers of which some are dead,
-# and sentinels that replace a master.
+# sentinels that replace a master, and servers that announce addresses which only they know.
 . "$(dirname "$0")/cluster_helpers.sh"
 
 # where ADDRESS: 'drive' and all that use it go to this address, in which NAME is replaced by the
@@ -180,7 +180,7 @@ test_sentinels() {
     check "the replica is there" within 60 has_caught_up "$replica"
     start_sentinel "${PORTS[master]}" || exit 1
     where "redis+sentinel://127.0.0.1:$dead,127.0.0.1:$sentinel/NAME?master=main"
-    filled n 2000 capacity=100000
+    filled n 2000 capacity=3000000
     all_there n 2000
     start_crowd n adders=2 askers=2
     crowd_adds 1000
@@ -190,12 +190,52 @@ test_sentinels() {
     check "the replica has taken over" is_master "$replica"
     check "nothing has failed: $(tail -n 1 out)" is errors 0
     all_there n 2000
+    where "redis+sentinel://127.0.0.1:${PORTS[replica]}/NAME?master=main"
+    problem "is no sentinel: write redis://" n ADDRESS open
+    where "redis://127.0.0.1:$sentinel/NAME"
+    problem "does not know CLUSTER: .* redis.sentinel://" n ADDRESS open
     where "redis+sentinel://127.0.0.1:$sentinel/NAME?master=other"
     problem "knows no master of the name" n ADDRESS open
     kill_server "$replica"
     where "redis+sentinel://127.0.0.1:$sentinel/NAME?master=main&patience=500ms"
     problem "127.0.0.1:${PORTS[replica]}: .*Connection refused" n UNREACHABLE open
 }
+# A node of a cluster announces a port on which nobody listens, or nobody answers.  That is said
+# at once; and map= tells where the node is.
+test_announced_addresses() {
+    local dead silent began
+    dead=$(dead_port)
+    single --cluster-enabled yes --cluster-config-file nodes.conf --cluster-announce-ip 127.0.0.1 \
+        --cluster-announce-port "$dead"
+    server_cli "$entry" cluster addslotsrange 0 16383 >/dev/null
+    until_true is_ok "$entry"
+    began=$SECONDS
+    problem "127.0.0.1:$dead: .*127.0.0.1:$port announced this address.*map=OLD:PORT/NEW:PORT" n UNREACHABLE \
+        create capacity=1000
+    where "redis://127.0.0.1:$port/NAME?map=127.0.0.1:$dead/localhost:$port"
+    filled n 2000 capacity=10000
+    all_there n 2000
+    where "redis://127.0.0.1:$port/NAME?map=10.1.1.1:7/10.1.1.2:8&map=127.0.0.1:$dead/127.0.0.1:$port"
+    all_there n 2000
+    where "redis://127.0.0.1:$port/NAME?map=127.0.0.1:$dead/127.0.0.1:1"
+    problem "announced this address" n UNREACHABLE create capacity=1000
+    kill_server "$entry"
+    coproc silent { exec python3 -c 'import socket, sys
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen(5)
+print(s.getsockname()[1], flush=True)
+sys.stdin.read()'; }
+    read -r dead <&"${silent[0]}"
+    single --cluster-enabled yes --cluster-config-file nodes.conf --cluster-announce-ip 127.0.0.1 \
+        --cluster-announce-port "$dead"
+    server_cli "$entry" cluster addslotsrange 0 16383 >/dev/null
+    until_true is_ok "$entry"
+    problem "127.0.0.1:$dead: did not answer.*announced this address" n UNREACHABLE create capacity=1000
+    check "neither took as long as patience lasts" [ $((SECONDS - began)) -lt 25 ]
+    eval "exec ${silent[1]}>&-"
+}
+is_ok() { server_cli "$1" cluster info | grep -q cluster_state:ok; }
 has_caught_up() { server_cli "$1" info replication | grep -q '^master_link_status:up'; }
 
 run_tests

@@ -184,6 +184,23 @@ TEST(test_servers)
     address_release(&a);
 }
 
+/* Where announced servers are reached, in the order of the address. */
+TEST(test_maps)
+{
+    static const char *const hosts[][2] = { { "a", "b" }, { "c", "d" }, { "::1", "e" } };
+    static const unsigned ports_wanted[][2] = { { 1, 2 }, { 0, 0 }, { 3, 0 } };
+    struct address a;
+    expect(!address_read("redis://h/n?map=a:1/b:2&db=3&map=c/d&map=[::1]:3/e", &a));
+    expect(a.nmaps == 3 && a.database == 3);
+    for (unsigned i = 0; i < 3; i++) {
+        expect(same_text(a.maps[i].from.host, hosts[i][0]));
+        expect(same_text(a.maps[i].to.host, hosts[i][1]));
+        expect(a.maps[i].from.port == ports_wanted[i][0]);
+        expect(a.maps[i].to.port == ports_wanted[i][1]);
+    }
+    address_release(&a);
+}
+
 /* Checks that a URL is refused by one line that contains 'about'.  The struct is filled with
  * noise before, so that a member that is not set is noticed. */
 static void expect_refusal(const char *url, const char *about)
@@ -249,6 +266,10 @@ TEST(test_bad_addresses)
         { "rediss://h/n?cacert=", "stands nothing" },
         { "rediss://h/n?cacert", "stands nothing" },
         { "redis://:p@h/n?password-file=f", "leave one of them out" },
+        { "redis://h/n?map=", "map is OLD:PORT/NEW:PORT" },
+        { "redis://h/n?map=a", "map is OLD:PORT/NEW:PORT" },
+        { "redis://h/n?map=a/b:0", "map is OLD:PORT/NEW:PORT" },
+        { "redis://h/n?map=a/b:1", "for all ports" },
         { "redis://h/n?db=-1", "db is" },
         { "redis://h/n?db=1000001", "db is" },
         { "redis://h/n?db=", "db is" },

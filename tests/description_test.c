@@ -81,7 +81,10 @@ static struct description random_description(struct rng *rng)
 /* Writes a description with all its layers, as the client does it step by step. */
 static void write_all(const struct description *d, struct resp *out)
 {
-    description_write(d, "key", out);
+    resp_command(out, 2 + description_nargs(d), 0);
+    resp_text(out, "HSET");
+    resp_text(out, "key");
+    description_write(d, out);
     for (unsigned i = 0; i < PERHAPS_LAYERS_MAX && d->layer[i].planned; i++) {
         char text[LAYER_NBYTES];
         description_layer(text, &d->layer[i]);

@@ -3,6 +3,7 @@
 #include "strange_server.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -108,6 +109,7 @@ static void *serve_all(void *context)
     struct server *server = context;
     int connection;
     while ((connection = accept(server->listening, NULL, NULL)) >= 0) {
+        setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
         serve(server, connection);
         close(connection);
     }

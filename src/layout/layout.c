@@ -177,6 +177,11 @@ double perhaps_layout_predict_fpr(const perhaps_layout *layout, uint64_t keys)
     return layout->kind->predict(&layout->geometry, (double)keys);
 }
 
+uint64_t perhaps_layout_key_limit(const perhaps_layout *layout)
+{
+    return layout->geometry.key_limit;
+}
+
 /* If all bits are set, any larger number of keys would explain it.  The estimate then takes
  * half a bit for free, so that it stays finite. */
 double perhaps_layout_estimate_keys(const perhaps_layout *layout, double load)

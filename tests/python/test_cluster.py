@@ -182,3 +182,20 @@ def test_a_server_that_is_not_there():
 def test_cluster_is_in_the_package():
     from perhaps import Cluster
     assert Cluster is perhaps.Cluster and 'redis://' in Cluster.__doc__
+
+
+def test_a_partition_that_is_made_anew_too_short(server, url):
+    """An open filter does not believe what an add has made that knew nothing of the loss."""
+    redis = pytest.importorskip('redis').Redis.from_url(server)
+    f = perhaps.Cluster(url).create(1000, 0.01, partitions=1)
+    keys = [b'%d' % i for i in range(500)]
+    f.add_many(keys)
+    assert all(f.contains_many(keys))
+    name = url.rsplit('/', 1)[1]
+    partition = b'perhaps:{%s/0}:' % name.encode() + redis.hget('perhaps:{%s}' % name, 'id')
+    redis.delete(partition)
+    redis.setbit(partition, 3000, 1)
+    for key in keys[:20]:
+        raised(perhaps.LostError, lambda: key in f)
+    raised(perhaps.LostError, f.contains_many, keys)
+    raised(perhaps.LostError, f.add_many, keys)
