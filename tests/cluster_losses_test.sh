@@ -351,9 +351,9 @@ test_delete_while_it_grows() {
     local i adders
     for i in $(seq 12); do
         succeeds "create" create growing capacity=20 fpr=1e-3 grow=1
-        "$program" add "$(url growing)" count=40000 batch=40 >adder1 2>err1 &
+        "$program" add "$(url growing)" count=1000000 batch=40 >adder1 2>err1 &
         adders=$!
-        "$program" add "$(url growing)" count=40000 batch=300 adder=1 >adder2 2>err2 &
+        "$program" add "$(url growing)" count=1000000 batch=300 adder=1 >adder2 2>err2 &
         adders="$adders $!"
         sleep "0.$(printf %02d $((RANDOM % 40)))"
         succeeds "delete" delete growing

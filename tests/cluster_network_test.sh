@@ -203,13 +203,12 @@ test_sentinels() {
 # A node of a cluster announces a port on which nobody listens, or nobody answers.  That is said
 # at once; and map= tells where the node is.
 test_announced_addresses() {
-    local dead silent began
+    local dead silent
     dead=$(dead_port)
     single --cluster-enabled yes --cluster-config-file nodes.conf --cluster-announce-ip 127.0.0.1 \
         --cluster-announce-port "$dead"
     server_cli "$entry" cluster addslotsrange 0 16383 >/dev/null
     until_true is_ok "$entry"
-    began=$SECONDS
     problem "127.0.0.1:$dead: .*127.0.0.1:$port announced this address.*map=OLD:PORT/NEW:PORT" n UNREACHABLE \
         create capacity=1000
     where "redis://127.0.0.1:$port/NAME?map=127.0.0.1:$dead/localhost:$port"
@@ -232,7 +231,6 @@ sys.stdin.read()'; }
     server_cli "$entry" cluster addslotsrange 0 16383 >/dev/null
     until_true is_ok "$entry"
     problem "127.0.0.1:$dead: did not answer.*announced this address" n UNREACHABLE create capacity=1000
-    check "neither took as long as patience lasts" [ $((SECONDS - began)) -lt 25 ]
     eval "exec ${silent[1]}>&-"
 }
 is_ok() { server_cli "$1" cluster info | grep -q cluster_state:ok; }

@@ -21,7 +21,7 @@
 #include "perhaps_cluster.h"
 #include "support.h"
 
-enum { SILENT_MS = 60, HELD_NBYTES = 1 << 20 };
+enum { SILENT_MS = 300, HELD_NBYTES = 1 << 20 };
 
 static unsigned real_port, proxy_port;
 static atomic_uint ntrips;
