@@ -81,14 +81,9 @@ static bool add_to_servers(void *context, struct block *block)
 static bool note_done(void *context, struct block *block)
 {
     struct change *change = context;
-    struct mark *mark = &change->done_until;
     if (block->holds != BLOCK_RECORDS || change->broken)
         return !block->error;
-    const uint64_t before = block->source == mark->source ? change->nlines : 0;
-    mark->nkeys += block->ndone;
-    mark->source = block->source;
-    mark->line = before + 1 + block_lines(block, block->ndone);
-    change->nlines = before + block->count + block->nskipped;
+    mark_pass(&change->done_until, &change->nlines, block);
     change->broken = block->error || block->ndone < block->count;
     return !block->error;
 }

@@ -89,15 +89,21 @@ static json_t *segments_of(const struct settings *settings, const struct perhaps
     return optional(settings, known && !settings->json ? 0 : stats->elastic.segments);
 }
 
+/* Returns a sentence about how many keys were added, in expectation. */
+static json_t *about(uint64_t different, uint64_t counted, const char *how)
+{
+    return json_sprintf("about %s different ones (%s of them %s)", grouped(different).s,
+                        grouped(counted).s, how);
+}
+
 /* Returns how many keys the filter has; for people a sentence, if it is an estimate. */
 static json_t *keys_of(const struct settings *settings, const perhaps_filter *filter,
                        const struct perhaps_stats *stats)
 {
     if (settings->json || counts_all(filter) || stats->keys == 0)
         return json_integer((json_int_t)stats->keys);
-    return json_sprintf("about %s different ones (%s of them %s)",
-                        grouped(stats->keys_different).s, grouped(stats->keys).s,
-                        can_store_copies(&stats->plan) ? "are stored" : "set a bit");
+    return about(stats->keys_different, stats->keys,
+                 can_store_copies(&stats->plan) ? "are stored" : "set a bit");
 }
 
 /* Returns for people whether a key is stored as often as it is added; NULL if the kind cannot
@@ -226,8 +232,8 @@ static json_t *fact_rate(const struct perhaps_stats *stats)
 static void print_summary(const struct target *target, const struct perhaps_stats *stats,
                           uint64_t nkeys, json_t *all)
 {
-    static const char *const rest[] = { "copies", "journal",    "reserved", "layout",
-                                        "layers", "partitions", "nodes",    "keys_made_of",
+    static const char *const rest[] = { "copies", "journal",    "keys_reserved", "layout",
+                                        "layers", "partitions", "nodes",         "keys_made_of",
                                         "hash",   "created",    "notes" };
     json_t *facts = json_pack(
         "{s:O, s:O, s:O, s:o, s:o, s:o}", "filter", json_object_get(all, "filter"), "kind",
@@ -314,8 +320,7 @@ static json_t *keys_on_servers(const struct settings *settings,
 {
     if (settings->json || stats->keys_different == stats->keys)
         return json_integer((json_int_t)stats->keys);
-    return json_sprintf("about %s different ones (%s of them set a bit)",
-                        grouped(stats->keys_different).s, grouped(stats->keys).s);
+    return about(stats->keys_different, stats->keys, "set a bit");
 }
 
 /* Returns how many of the keys are reserved; NULL for people if there are none. */
@@ -332,9 +337,9 @@ static void print_info_of_servers(const struct target *target,
 {
     print_info(target, stats, json_string(servers->layout),
                keys_on_servers(target->settings, servers), servers->keys_different,
-               json_pack("{s:o*, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o*}", "reserved",
-                         reserved_of(target->settings, servers->keys_reserved), "layers",
-                         (json_int_t)servers->layers, "partitions",
+               json_pack("{s:o*, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o*}",
+                         "keys_reserved", reserved_of(target->settings, servers->keys_reserved),
+                         "layers", (json_int_t)servers->layers, "partitions",
                          (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,
                          "largest_node_bytes", (json_int_t)servers->largest_nbytes,
                          "smallest_node_bytes", (json_int_t)servers->smallest_nbytes, "hash",

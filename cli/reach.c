@@ -36,17 +36,22 @@ bool reach_enter(struct reach *reach, const struct block *block)
     return !reach->error;
 }
 
+void mark_pass(struct mark *mark, uint64_t *nlines, const struct block *block)
+{
+    const uint64_t before = block->source == mark->source ? *nlines : 0;
+    mark->nkeys += block->ndone;
+    mark->source = block->source;
+    mark->line = before + 1 + block_lines(block, block->ndone);
+    *nlines = before + block->count + block->nskipped;
+}
+
 void reach_leave(struct reach *reach, const struct block *block, uint64_t nchanged)
 {
     struct perhaps_journal journal;
-    const uint64_t before = block->source == reach->now.source ? reach->nlines : 0;
     perhaps_journal_of(reach->target->filter, &journal);
-    reach->now = (struct mark){ .nkeys = reach->now.nkeys + block->ndone,
-                                .nchanged = nchanged,
-                                .record = journal.last,
-                                .source = block->source,
-                                .line = before + 1 + block_lines(block, block->ndone) };
-    reach->nlines = before + block->count + block->nskipped;
+    mark_pass(&reach->now, &reach->nlines, block);
+    reach->now.nchanged = nchanged;
+    reach->now.record = journal.last;
 }
 
 void reach_settle(struct reach *reach)

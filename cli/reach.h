@@ -18,6 +18,10 @@ struct mark {
     uint64_t line;     /* and of the line */
 };
 
+/* Moves a mark behind what was done of the next block.  '*nlines' is how many lines its source
+ * has up to the end of the last block, 0 at first. */
+void mark_pass(struct mark *mark, uint64_t *nlines, const struct block *block);
+
 struct reach {
     struct target *target;
     struct mark synced; /* all before it is on the disk */

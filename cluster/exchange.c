@@ -239,7 +239,7 @@ static int fail_hidden(struct round *round, const struct link *told)
     return nodes_fail(
         round->nodes, PERHAPS_ERR_UNREACHABLE,
         "%s; %s announced this address, which may be known only to the servers (in "
-        "containers, behind a NAT): say map=OLD:PORT/NEW:PORT for each",
+        "containers, behind a NAT): write ?map=OLD:PORT/NEW:PORT behind the name, for each",
         round->trouble, told->name);
 }
 

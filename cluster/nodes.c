@@ -58,6 +58,7 @@ static struct endpoint reach(const struct nodes *nodes, const struct endpoint *a
     }
     bool mapped = nodes->reach && nodes->reach(nodes->context, at->host, at->port, to.host,
                                                sizeof to.host, &to.port);
+    to.host[sizeof to.host - 1] = '\0';
     return mapped ? to : *at;
 }
 

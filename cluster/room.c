@@ -70,13 +70,15 @@ static struct reservation *all;
 
 /* ---- The script ------------------------------------------------------------------------ */
 
-/* It takes: layer, owner, sequence, used, need, ahead, share, limit, milliseconds alive, lost.
+/* It takes: layer, owner, sequence, used, need, ahead, share, limit, milliseconds alive, lost,
+ * the most milliseconds that any reservation may be alive.
  * It returns: total, granted, others, abandoned, newer.
  *
  * Sent again, it finds by the sequence that it was done; or by there being nothing of the
  * owner: the reservation was given back, or was the first one, and then it is not made.  If
  * there is not enough room, if none is needed, and for a process that is new, it counts what
- * others hold; what has ended goes to 'abandoned'.  All is set by one command, which a server
+ * others hold; what has ended goes to 'abandoned', and so does what ends too far ahead, since
+ * the clock was set back.  All is set by one command, which a server
  * that is full may refuse as a whole. */
 static const char reserve_text[] =
     "if state ~= 'ready' then return { 3 } end\n"
@@ -85,7 +87,7 @@ static const char reserve_text[] =
     "local owner = 'held.' .. layer .. '.' .. ARGV[5]\n"
     "local used, need, ahead = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])\n"
     "local share, limit, alive = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])\n"
-    "local lost = tonumber(ARGV[13])\n"
+    "local lost, alive_most = tonumber(ARGV[13]), tonumber(ARGV[14])\n"
     "local time = redis.call('TIME')\n"
     "local now = time[1] * 1000 + math.floor(time[2] / 1000)\n"
     "local function read(text)\n"
@@ -125,7 +127,8 @@ static const char reserve_text[] =
     "    local of = string.match(all[i], '^held%.(%d+)%.')\n"
     "    if of and all[i] ~= owner then\n"
     "      local _, n, ends = read(all[i + 1])\n"
-    "      if n and tonumber(ends) > now then\n"
+    "      local left = n and ends - now or 0\n"
+    "      if left > 0 and left <= alive_most then\n"
     "        if of == layer then others = others + n end\n"
     "      elseif redis.call('HDEL', counts, all[i]) == 1 and n then\n"
     "        redis.call('HINCRBY', counts, 'abandoned.' .. of, n)\n"
@@ -156,6 +159,7 @@ static void write_reserve(const perhaps_cluster *c, unsigned number, struct scri
     script_put(script, "%ju", (uintmax_t)c->layer[number].key_limit);
     script_put(script, "%d", many ? MANY_ALIVE_MS : FEW_ALIVE_MS);
     script_put(script, "%lld", layer->sent_lost);
+    script_put(script, "%d", 2 * MANY_ALIVE_MS);
 }
 
 /* Takes over what the script has told. */

@@ -113,7 +113,7 @@ static void add_layers(const perhaps_cluster *c, struct perhaps_cluster_stats *s
         uint64_t keys = layer_keys(&c->about.layer[i]);
         double different = estimate_different(layer, keys);
         stats->keys += keys;
-        stats->keys_different += (uint64_t)different;
+        stats->keys_different += (uint64_t)(different / none); /* older layers took some */
         stats->keys_reserved += (uint64_t)c->about.layer[i].reserved;
         stats->partitions += layer->partitions;
         stats->memory_nbytes += layer->plan.body_nbytes + layer->partitions * FOOTER_NBYTES;

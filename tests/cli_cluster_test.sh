@@ -335,7 +335,8 @@ deleted_beside_at() {
     "$program" add $at/gone lines >out 2>err &
     exec 6>lines
     seq 1000 >&6
-    sleep 0.3
+    echo 1000 >last
+    check "it has begun" until_true "$program" query --any $at/gone last
     run delete -q $at/gone
     for i in $(seq 400); do seq 500; done >&6 2>asked
     exec 6>&-

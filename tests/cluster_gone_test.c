@@ -357,6 +357,30 @@ TEST(test_broken_reservations)
     }
 }
 
+/* A client has died, and the clock of the server was set back since.  What the client had
+ * reserved comes back all the same. */
+TEST(test_clock_was_set_back)
+{
+    enum { ALL = 300, HELD = 50 };
+    struct perhaps_options options = { .capacity = ALL, .fpr = 1e-11, .hashing.seed = 1 };
+    struct url url = url_of(real_port, "gone");
+    uint64_t number[ALL];
+    perhaps_cluster *c;
+    freeReplyObject(redisCommand(other, "FLUSHALL"));
+    expect_success(
+        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
+    expect_success(perhaps_cluster_create(c, &options, 1));
+    redisReply *id = redisCommand(other, "HGET perhaps:{gone} id");
+    freeReplyObject(redisCommand(other, "HSET perhaps:{gone}:%s keys.0 %d held.0.dead %b",
+                                 id->str, HELD, "1 50 9999999999999", (size_t)18));
+    freeReplyObject(id);
+    for (uint64_t k = 0; k < ALL; k++)
+        number[k] = k;
+    struct perhaps_keys keys = perhaps_keys_packed(number, sizeof *number, ALL);
+    expect_success(perhaps_cluster_add_many(c, &keys, NULL, NULL));
+    perhaps_cluster_free(c);
+}
+
 int main(int argc, char **argv)
 {
     real_port = argc == 2 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perhaps_cluster.h"
+#include "perhaps_cluster_async.h"
 #include "support.h"
 
 enum { HANDLES_MOST = 8, PROCESSES_MOST = 8 };
@@ -331,6 +331,41 @@ TEST(test_killed_processes)
     struct perhaps_cluster_stats s = stats();
     if (s.keys > N || s.keys_reserved)
         fail_msg("%ju keys, %ju reserved", (uintmax_t)s.keys, (uintmax_t)s.keys_reserved);
+}
+
+static void ignore(void *context, const struct perhaps_cluster_result *result)
+{
+    (void)context, (void)result;
+}
+
+/* An asynchronous client is freed while calls are under way.  What it had reserved is given
+ * back; of what was not answered in time it is noted that nobody knows. */
+TEST(test_async_freed)
+{
+    enum { N = 20000, STEP = 1000 };
+    struct rng rng = rng_for("freed");
+    struct crew crew = { .processes = 1, .handles = 1, .count = N, .batch = 5000 };
+    uint64_t *keys = calloc(N, sizeof *keys);
+    for (uint64_t i = 0; i < N; i++)
+        keys[i] = i;
+    set_scene(&crew, 0, false);
+    make_on_servers(2 * N, no_chance, false);
+    add(&crew);
+    for (int i = 0; i < 20; i++) {
+        perhaps_cluster_async *async;
+        expect_success(
+            perhaps_cluster_async_new(&(struct perhaps_cluster_options){ .url = url }, &async));
+        for (size_t at = 0; at < N; at += STEP) {
+            struct perhaps_keys some = perhaps_keys_packed(keys + at, sizeof *keys, STEP);
+            expect_success(perhaps_cluster_async_add(async, &some, 0, ignore, NULL, NULL));
+        }
+        usleep((useconds_t)rng_below(&rng, 20000));
+        perhaps_cluster_async_free(async);
+        struct perhaps_cluster_stats s = stats();
+        if (s.keys - s.keys_reserved > N || s.keys < N)
+            fail_msg("%ju keys, %ju reserved", (uintmax_t)s.keys, (uintmax_t)s.keys_reserved);
+    }
+    free(keys);
 }
 
 /* Of so many keys that were not added, 'found' were found.  By chance that is more than the
