@@ -64,15 +64,23 @@ static struct layer *layer_of(const struct pass *pass, size_t i)
     return &pass->c->layer[layer_number(pass, i)];
 }
 
-/* Finds bits and partition for each request. */
+/* Finds the bits of a request.  They are not kept: they would take most of the memory. */
+static void locate(const struct pass *pass, size_t i, struct perhaps_bits *bits)
+{
+    perhaps_layout_locate(layer_of(pass, i)->layout, &pass->c->batch->hash[key_of(pass, i)],
+                          bits);
+}
+
+/* Finds block and partition for each request. */
 static void locate_all(struct pass *pass)
 {
     struct batch *batch = pass->c->batch;
+    struct perhaps_bits bits;
     pass->nkeys = batch->npending * (pass->to - pass->from);
     for (size_t i = 0; i < pass->nkeys; i++) {
-        const struct layer *layer = layer_of(pass, i);
-        perhaps_layout_locate(layer->layout, &batch->hash[key_of(pass, i)], &batch->bits[i]);
-        batch->partition[i] = (uint32_t)(batch->bits[i].block / layer->partition_blocks);
+        locate(pass, i, &bits);
+        batch->block[i] = bits.block;
+        batch->partition[i] = (uint32_t)(bits.block / layer_of(pass, i)->partition_blocks);
     }
     memset(batch->no_from, 0, pass->nkeys * sizeof *batch->no_from);
     memset(batch->before, 0, pass->nkeys * sizeof *batch->before);
@@ -85,7 +93,7 @@ static size_t block_offset(const struct pass *pass, size_t i)
     const struct batch *batch = pass->c->batch;
     const struct layer *layer = layer_of(pass, i);
     uint64_t first = batch->partition[i] * layer->partition_blocks;
-    return (size_t)(batch->bits[i].block - first) * layer->block_nbytes;
+    return (size_t)(batch->block[i] - first) * layer->block_nbytes;
 }
 
 /* Returns the number of the connection to the master of a partition; 0: there is none now. */
@@ -209,9 +217,11 @@ static void take_block(struct pass *pass, const struct request *request,
     struct batch *batch = pass->c->batch;
     size_t i = request->i;
     struct layer *layer = layer_of(pass, i);
+    struct perhaps_bits bits;
+    locate(pass, i, &bits);
     if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != layer->block_nbytes) {
         note_lost(pass, layer_number(pass, i), batch->partition[i]);
-    } else if (has_all(reply->text, &batch->bits[i])) {
+    } else if (has_all(reply->text, &bits)) {
         batch->answer[key_of(pass, i)] = PRESENT;
     } else {
         batch->no_from[i] = request->link->number;
@@ -408,15 +418,16 @@ static void write_add(const struct request *request, struct resp *out)
                           batch->watch[behind], "STRLEN", 1, 0, out);
         return;
     }
-    const struct perhaps_bits *bits = &batch->bits[i];
+    struct perhaps_bits bits;
     uint64_t bit[PERHAPS_BITS_MAX];
+    locate(pass, i, &bits);
     offset = block_offset(pass, i);
     partition_command(pass->c, layer_of(pass, i), batch->partition[i], "BITFIELD",
-                      1 + 4 * bits->nbits + 3 * batch->proves[i], 96 + 48 * (size_t)bits->nbits,
+                      1 + 4 * bits.nbits + 3 * batch->proves[i], 96 + 48 * (size_t)bits.nbits,
                       out);
-    for (unsigned k = 0; k < bits->nbits; k++)
-        bit[k] = redis_bit(offset, bits->bit[k]);
-    batch_put_bits(out, true, bit, bits->nbits);
+    for (unsigned k = 0; k < bits.nbits; k++)
+        bit[k] = redis_bit(offset, bits.bit[k]);
+    batch_put_bits(out, true, bit, bits.nbits);
     if (batch->proves[i])
         partition_put_proof(layer_of(pass, i), batch->partition[i], out);
 }
@@ -448,7 +459,7 @@ static int take_added(const struct request *request, const struct reply *reply)
         take_length(pass, i - pass->nkeys, request, reply);
         return 0;
     }
-    size_t nbits = batch->bits[i].nbits;
+    size_t nbits = layer_of(pass, i)->key_nbits;
     bool proves = batch->proves[i];
     int nset = batch_take_bits(pass->c, &batch->answer[key_of(pass, i)], reply, nbits, proves,
                                request->again);

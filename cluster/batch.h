@@ -4,7 +4,7 @@
  *     hash[], answer[], unsure[]   of each key of the batch, in the caller's order
  *     pending[]                    indexes into these: the keys whose answer is not known yet;
  *                                  of keys with the same hash only the first
- *     bits[], partition[], ...     of each request that is under way
+ *     block[], partition[], ...    of each request that is under way
  *
  * Only pending keys are asked for or added.  After layers were asked, batch_sift() drops the
  * keys whose answer is known, and the next layers are asked for the others. */
@@ -36,7 +36,7 @@ struct batch {
     size_t nunknown; /* after an error: keys that were added or not, nobody knows */
 
     /* Of each request for a key. */
-    struct perhaps_bits bits[BATCH_KEYS];
+    uint64_t block[BATCH_KEYS];
     uint32_t partition[BATCH_KEYS];
     uint32_t no_from[BATCH_KEYS]; /* the connection over which "no" came; 0: it did not */
     bool sparse[BATCH_KEYS];      /* that came from a block which is doubted */

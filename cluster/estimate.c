@@ -17,15 +17,6 @@ static double keys_unseen(const struct layer *layer, double keys)
     return sum * keys / (double)INTERVALS / 3;
 }
 
-/* Returns how many bits of the layer a key has. */
-static double bits_of_key(const struct layer *layer)
-{
-    struct perhaps_hashed any = { { 0 } };
-    struct perhaps_bits bits;
-    perhaps_layout_locate(layer->layout, &any, &bits);
-    return bits.nbits;
-}
-
 /* Returns the variance of the number of keys that is estimated from a part of the layer.
  *
  *     sampling     the keys of the part are a random share of all
@@ -35,9 +26,9 @@ static double bits_of_key(const struct layer *layer)
 static double variance_of(const struct layer *layer, double keys, double load, double nbits)
 {
     double share = fmin(nbits / (8 * (double)layer->plan.body_nbytes), 1);
-    if (bits_of_key(layer) == 1) /* each key that is counted has set one bit */
+    if (layer->key_nbits == 1) /* each key that is counted has set one bit */
         return (1 - share) / share * fmax(keys, 1 / share);
-    double fill = -log1p(-fmin(load, 1 - 0.5 / nbits)), k = bits_of_key(layer);
+    double fill = -log1p(-fmin(load, 1 - 0.5 / nbits)), k = layer->key_nbits;
     double sampling = (1 - share) / share * fmax(keys, 1 / share);
     double collisions = nbits * (expm1(fill) - fill) / (k * k);
     double blocks = nbits / (8 * (double)layer->block_nbytes) * fill * fill / 2;

@@ -30,6 +30,7 @@ struct layer {
     uint64_t partition_blocks; /* in each partition but the last, which has the rest */
     uint64_t partitions;
     size_t block_nbytes;
+    unsigned key_nbits;         /* how many bits each key has */
     char suffix[ID_DIGITS + 8]; /* of its partitions' names: "}:ID" or "}:ID.LAYER" */
     size_t suffix_nbytes;
 

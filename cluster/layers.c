@@ -153,6 +153,7 @@ static void find_doubts(struct layer *layer)
     struct perhaps_bits bits;
     perhaps_layout_locate(layer->layout, &any, &bits);
     double share = (double)(BATCHES_AT_ONCE * BATCH_KEYS) / (double)layer->blocks;
+    layer->key_nbits = bits.nbits;
     double doubted = bits.nbits * ((double)KEYS_DOUBTED + share + 4 * sqrt(share));
     double all = 8.0 * (double)layer->block_nbytes;
     layer->bits_doubted = (unsigned)(doubted < all ? doubted : all);
