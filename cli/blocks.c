@@ -2,6 +2,7 @@
  * whole lines. */
 #include "blocks.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ struct reader {
     size_t npaths;
     char delimiter;
     bool raw;
+    size_t block_nbytes; /* so many bytes are read at once */
     struct stream stream;
     size_t source;              /* the number of the path that is read, or will be */
     uint64_t offset;            /* in its file, unpacked, of the next block */
@@ -46,14 +48,14 @@ struct reader {
     size_t given_nbytes;
 
     size_t nbegun;
-    char begun[BLOCK_NBYTES]; /* what was read of the next record */
+    char begun[]; /* what was read of the next record: up to block_nbytes */
 };
 
-/* Makes room for BLOCK_NBYTES behind the first 'used' bytes, a last delimiter that the file may
+/* Makes room for one read behind the first 'used' bytes, a last delimiter that the file may
  * lack, and the slack.  At least doubles it.  Returns false without memory. */
-static bool make_room(struct block *block, size_t used)
+static bool make_room(const struct reader *reader, struct block *block, size_t used)
 {
-    size_t needed = used + BLOCK_NBYTES + 1 + BLOCK_SLACK_NBYTES;
+    size_t needed = used + reader->block_nbytes + 1 + BLOCK_SLACK_NBYTES;
     if (block->text && block->room_nbytes >= needed)
         return true;
     size_t room = block->room_nbytes * 2 > needed ? block->room_nbytes * 2 : needed;
@@ -66,9 +68,9 @@ static bool make_room(struct block *block, size_t used)
 }
 
 /* A very long record must not leave so much memory in each of many blocks. */
-static void give_back_room(struct block *block)
+static void give_back_room(const struct reader *reader, struct block *block)
 {
-    if (block->room_nbytes <= 4 * BLOCK_NBYTES)
+    if (block->room_nbytes <= 4 * reader->block_nbytes)
         return;
     free(block->text);
     block->text = NULL;
@@ -157,15 +159,26 @@ enum file_change reader_change(const struct reader *reader, size_t *source, uint
     return reader->change;
 }
 
-/* Opens the next file, or begins with its piece.  Returns false (problem) if it fails. */
+/* Opens the next file.  A pipe gets room for what comes between two reads: 1 MiB, which the
+ * system may refuse.  Returns false (problem) if it fails. */
+static bool open_file(struct reader *reader)
+{
+    struct stream *stream = &reader->stream;
+    if (!stream_open(stream, reader->paths[reader->source],
+                     reader->raw ? STREAM_RAW : STREAM_LINES,
+                     reader->extents ? &reader->extents[reader->source] : NULL))
+        return false;
+    if (reader->block_nbytes > BLOCK_NBYTES && S_ISFIFO(stream->found.st_mode))
+        (void)fcntl(stream->fd, F_SETPIPE_SZ, 1 << 20);
+    return true;
+}
+
+/* Makes sure that a file is open, or a piece begun.  Returns false (problem) if it fails. */
 static bool open_next(struct reader *reader)
 {
     struct stream *stream = &reader->stream;
     if (!reader->pieces)
-        return stream->fd >= 0 ||
-               stream_open(stream, reader->paths[reader->source],
-                           reader->raw ? STREAM_RAW : STREAM_LINES,
-                           reader->extents ? &reader->extents[reader->source] : NULL);
+        return stream->fd >= 0 || open_file(reader);
     if (!stream->left.bytes)
         stream->left = reader->pieces[reader->source];
     return true;
@@ -195,8 +208,8 @@ void reader_read(struct reader *reader, struct block *block)
     reader->nbegun = 0;
     block->holds = BLOCK_RECORDS;
     block->nbytes = 0;
-    give_back_room(block);
-    bool room = make_room(block, used);
+    give_back_room(reader, block);
+    bool room = make_room(reader, block, used);
     if (room)
         memcpy(block->text, reader->begun, used);
     while (reader->source < reader->npaths) {
@@ -206,10 +219,11 @@ void reader_read(struct reader *reader, struct block *block)
             continue;
         }
         if (!room)
-            return fill_with_problem(reader, block, used > BLOCK_NBYTES ? TOO_LONG : NULL);
+            return fill_with_problem(reader, block,
+                                     used > reader->block_nbytes ? TOO_LONG : NULL);
         if (!open_next(reader))
             return fill_with_problem(reader, block, stream->problem);
-        ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);
+        ssize_t got = stream_read(stream, block->text + used, reader->block_nbytes);
         if (got < 0)
             return fill_with_problem(reader, block, stream->problem);
         if (got == 0 && end_file(reader, block, used))
@@ -217,16 +231,18 @@ void reader_read(struct reader *reader, struct block *block)
         if (end_block(reader, block, used, (size_t)got))
             return;
         used += (size_t)got;
-        room = make_room(block, used);
+        room = make_room(reader, block, used);
     }
     block->holds = BLOCK_END;
 }
 
-struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw)
+struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw,
+                           size_t block_nbytes)
 {
-    struct reader *reader = calloc(1, sizeof *reader);
+    struct reader *reader = calloc(1, sizeof *reader + block_nbytes);
     if (!reader)
         return NULL;
+    reader->block_nbytes = block_nbytes;
     reader->paths = paths;
     reader->npaths = npaths;
     reader->delimiter = delimiter;

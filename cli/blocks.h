@@ -19,8 +19,11 @@
 
 /* A block ends with the last record that ends within one read of at most this many bytes.  So
  * it holds at most this many records from files.  The text and all that is found out about it
- * fit in the second-level cache of a core. */
-#define BLOCK_NBYTES ((size_t)128 << 10)
+ * fit in the second-level cache of a core.  For servers, which may be far, it has more: it
+ * takes one way there and back for each block, and what has come in a pipe meanwhile is
+ * the next one. */
+#define BLOCK_NBYTES         ((size_t)128 << 10)
+#define BLOCK_SERVERS_NBYTES ((size_t)2 << 20)
 
 /* There is room for this many bytes behind the text of a block.  So output.c can move records
  * in pieces of a fixed size. */
@@ -113,9 +116,10 @@ void block_release(struct block *block);
 struct reader;
 
 /* Makes a reader of the files at 'paths', which must stay where they are; "-" is standard
- * input.  With 'raw' it takes the bytes of the files as they are, packed or not.  Opens no file
- * yet.  Returns NULL if there is no memory. */
-struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw);
+ * input.  With 'raw' it takes the bytes of the files as they are, packed or not.  Each read is
+ * for up to 'block_nbytes'.  Opens no file yet.  Returns NULL if there is no memory. */
+struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw,
+                           size_t block_nbytes);
 
 /* Gives the reader a text to read instead of files, which the reader then owns.  The text holds
  * whole records, and has BLOCK_SLACK_NBYTES of room behind it. */

@@ -100,7 +100,7 @@ static bool print_durably(void *context, struct block *block)
 
 /* A stage, with a struct dedup: adds the keys of a block to servers.  If a server fails, nobody
  * knows whether some of the lines are in the filter.  They would be lost if they were in and
- * not printed, so they count as new. */
+ * not printed, so they count as new; but not those that were never sent. */
 static bool add_to_servers(void *context, struct block *block)
 {
     struct dedup *dedup = context;
@@ -108,12 +108,12 @@ static bool add_to_servers(void *context, struct block *block)
         return true;
     if (remote_blames_key(block))
         return false;
-    for (size_t i = block->ndone; i < block->count; i++)
-        if (block->answer[i] == PERHAPS_ANSWER_UNKNOWN) {
-            block->answer[i] = PERHAPS_ANSWER_NO;
+    for (size_t end = block->ndone + PERHAPS_CLUSTER_BATCH;
+         block->ndone < end && block->ndone < block->count; block->ndone++)
+        if (block->answer[block->ndone] == PERHAPS_ANSWER_UNKNOWN) {
+            block->answer[block->ndone] = PERHAPS_ANSWER_NO;
             dedup->nunsure++;
         }
-    block->ndone = block->count;
     return false;
 }
 

@@ -242,7 +242,8 @@ static struct input *open_inputs(const struct settings *settings, const struct p
     input->nblocks = input->nthreads > 1 ? 2 * input->nthreads + 1 : 1;
     input->block = allocate_zeroed(input->nblocks, sizeof *input->block);
     input->reader =
-        reader_open(settings->inputs, settings->ninputs, settings->form.end, settings->raw);
+        reader_open(settings->inputs, settings->ninputs, settings->form.end, settings->raw,
+                    is_on_servers(settings) ? BLOCK_SERVERS_NBYTES : BLOCK_NBYTES);
     if (!input->reader)
         fail("%s", why(PERHAPS_ERR_MEMORY));
     if (settings->keys.count)
@@ -543,9 +544,10 @@ uint64_t input_estimate(const struct settings *settings)
     const uint64_t total_nbytes = input_check(settings);
     const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
     struct block block = { 0 };
-    struct reader *reader = total_nbytes ? reader_open(settings->inputs, settings->ninputs,
-                                                       settings->form.end, settings->raw)
-                                         : NULL;
+    struct reader *reader = total_nbytes
+                                ? reader_open(settings->inputs, settings->ninputs,
+                                              settings->form.end, settings->raw, BLOCK_NBYTES)
+                                : NULL;
     if (!reader)
         return 0;
     uint64_t keys = 0;

@@ -395,8 +395,7 @@ static void check_together(const struct settings *s)
             fail("%s", rules[i].message);
 }
 
-/* Returns whether the filter that the verb works on lies on servers, or one of several. */
-static bool is_on_servers(const struct settings *s)
+bool is_on_servers(const struct settings *s)
 {
     for (size_t i = 0; i < s->filters.count; i++)
         if (is_remote(s->filters.word[i]))

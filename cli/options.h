@@ -177,6 +177,9 @@ struct option_row {
  * first, and those that are used most come first. */
 const struct option_row *option_at(const struct verb *verb, size_t number);
 
+/* Returns whether the filter that the verb works on lies on servers, or one of several. */
+bool is_on_servers(const struct settings *settings);
+
 /* What shells can offer as the value of an option. */
 enum option_values { VALUES_NONE, VALUES_FILES, VALUES_KINDS, VALUES_HASHES };
 enum option_values option_values(const struct option_row *option);

@@ -358,7 +358,11 @@ ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
     memcpy(buffer, stream->head, nhead);
     stream->nhead -= nhead;
     memmove(stream->head, stream->head + nhead, stream->nhead);
-    return (ssize_t)nhead;
+    if (nhead == nbytes || !S_ISREG(stream->found.st_mode))
+        return (ssize_t)nhead;
+    ssize_t more = pull(stream, (char *)buffer + nhead, nbytes - nhead);
+    return (ssize_t)nhead +
+           (more > 0 ? more : 0); /* after an error the next read has it, too */
 }
 
 void stream_close(struct stream *stream)

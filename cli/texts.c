@@ -129,7 +129,8 @@ static void copy_source(struct texts *texts, struct source *source,
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct block block = { 0 };
     char *path = source->path;
-    struct reader *reader = reader_open(&path, 1, settings->form.end, settings->raw);
+    struct reader *reader =
+        reader_open(&path, 1, settings->form.end, settings->raw, BLOCK_NBYTES);
     if (!reader)
         fail("%s", why(PERHAPS_ERR_MEMORY));
     if (source->file.known)

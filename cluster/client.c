@@ -141,6 +141,7 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
     while (ndone < keys->count && !error) {
         size_t n = batch_size(c, keys, ndone), some_done;
         struct perhaps_keys some = perhaps_keys_slice(keys, ndone, n);
+        c->more = keys->count - ndone - n;
         error = c->dialect->add(c, &some, &some_done);
         tell_answers(c, answers ? answers + ndone : NULL, c->batch->count);
         ndone += some_done;

@@ -69,31 +69,40 @@ static int take_map_error(const struct request *request, const struct reply *rep
     return 0;
 }
 
-/* The question for the map, and the one that goes along with it. */
-enum { MAP, EARLY };
+/* The question for the map, and those that go along with it: one that a caller has, and whether
+ * the server has our module. */
+enum { MAP, EARLY, MODULE, NQUESTIONS };
 
 static void write_map(const struct request *request, struct resp *out)
 {
     const struct inquiry *inquiry = request->context;
-    resp_texts(out, request->i == MAP ? (const char *const[]){ "CLUSTER", "SLOTS", NULL }
-                                      : inquiry->nodes->early->command);
+    const char *const *const commands[] = {
+        [MAP] = (const char *const[]){ "CLUSTER", "SLOTS", NULL },
+        [EARLY] = request->i == EARLY ? inquiry->nodes->early->command : NULL,
+        [MODULE] = (const char *const[]){ "PERHAPS.TEST", NULL },
+    };
+    resp_texts(out, commands[request->i]);
 }
 
 static int take_either(const struct request *request, const struct reply *reply)
 {
     const struct inquiry *inquiry = request->context;
     struct nodes *nodes = inquiry->nodes;
-    if (request->i == MAP)
-        return take_map(request, reply);
+    if (request->i != EARLY)
+        return request->i == MAP ? take_map(request, reply) : 0;
     const struct request early = { .context = nodes->early->context, .link = request->link };
     nodes->answer = nodes->early->take(&early, reply);
     nodes->answered = true;
     return 0;
 }
 
-/* A server that does not own the slot says so, and the right one is asked then. */
+/* A server that does not own the slot says so, and the right one is asked then.  One that has
+ * the module says that the command lacks arguments. */
 static int take_either_error(const struct request *request, const struct reply *reply)
 {
+    const struct inquiry *inquiry = request->context;
+    if (request->i == MODULE && is_unknown(reply))
+        inquiry->link->plain_until_ms = INT64_MAX;
     return request->i == MAP ? take_map_error(request, reply) : 0;
 }
 
@@ -101,7 +110,7 @@ static int take_either_error(const struct request *request, const struct reply *
 static int ask_map(struct nodes *nodes, struct link *link)
 {
     struct inquiry inquiry = { .nodes = nodes, .link = link };
-    struct exchange exchange = { .count = nodes->early && !nodes->answered ? EARLY + 1 : 1,
+    struct exchange exchange = { .count = nodes->early && !nodes->answered ? NQUESTIONS : 1,
                                  .write = write_map,
                                  .take = take_either,
                                  .take_error = take_either_error,

@@ -17,7 +17,7 @@
 #include "redisson.h"
 
 /* How many keys are under way at once. */
-enum { BATCH_KEYS = 32768 };
+enum { BATCH_KEYS = PERHAPS_CLUSTER_BATCH };
 
 /* Room for a Redis key of the filter: its name, and what stands around it. */
 enum { REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
@@ -85,6 +85,7 @@ struct perhaps_cluster {
 
     struct redisson redisson; /* the config, if Redisson made the filter */
     struct batch *batch;      /* the keys that are under way */
+    size_t more;              /* how many are to be added behind these in the same call */
 };
 
 /* How a filter lies on servers, and what can be done with such a filter.  An operation that is

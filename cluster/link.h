@@ -87,7 +87,7 @@ struct link {
     /* These are for the files that use links. */
     bool unacknowledged;    /* it took something in this exchange that replicas may not have */
     bool needed;            /* exchange.c: requests that were put off need it */
-    int64_t plain_until_ms; /* swift.c: the server gets only plain commands until this time */
+    int64_t plain_until_ms; /* the server gets only plain commands until this time: swift.c */
 
     bool answered; /* bytes ever came from it */
     bool sent;     /* at least a byte was sent since it was opened */

@@ -13,7 +13,7 @@
 
 /* How many keys more than it needs a process reserves, if it has reserved a moment before: with
  * a few keys a call the more, the faster they come, up to AHEAD_MOST; with batches AHEAD_TIMES
- * as many.  At most one in FEW_SHARE and MANY_SHARE of those for which there is room. */
+ * as many, or at first those that come in the same call.  At most one in FEW_SHARE and MANY_SHARE of those for which there is room. */
 enum {
     AHEAD_MOST = 256,
     AHEAD_TIMES = 4,
@@ -147,8 +147,7 @@ static void write_reserve(const perhaps_cluster *c, unsigned number, struct scri
     const struct room_layer *layer = &c->room->layer[number];
     bool many = layer->sent_need > FEW_KEYS;
     *script = (struct script){ .text = reserve_text, .again = layer->doubted };
-    script->parting = c->parting && !layer->doubted && layer->free <= 0 &&
-                      layer->used <= FEW_KEYS && !c->nodes.acknowledge;
+    script->parting = c->parting && !layer->doubted && !c->nodes.acknowledge;
     script_put(script, "%u", number);
     script_put(script, "%s", c->room->owner);
     script_put(script, "%ju", (uintmax_t)layer->sequence);
@@ -275,16 +274,20 @@ static int reserve(perhaps_cluster *c, unsigned number, long long n, unsigned ah
                               "a server gives no room for keys, and says that there is some");
 }
 
-/* Returns how many keys more than these n the process shall reserve now. */
-static unsigned reserve_ahead(struct room_layer *layer, size_t n)
+/* Returns how many keys more than these n the process shall reserve now, if 'more' come behind
+ * them in the same call. */
+static unsigned reserve_ahead(struct room_layer *layer, size_t n, size_t more)
 {
+    const unsigned most = AHEAD_TIMES * (unsigned)n;
     int64_t now = now_ms();
     layer->soon = layer->reserved_ms && now - layer->reserved_ms < SOON_MS;
     layer->reserved_ms = now;
     layer->ahead = layer->soon ? 2 * layer->ahead + 1 : 0;
     if (layer->ahead > AHEAD_MOST)
         layer->ahead = AHEAD_MOST;
-    return n <= FEW_KEYS || !layer->soon ? layer->ahead : AHEAD_TIMES * (unsigned)n;
+    if (n > FEW_KEYS && !layer->soon)
+        return more < most ? (unsigned)more : most;
+    return n > FEW_KEYS ? most : layer->ahead;
 }
 
 /* Takes from what is free.  Returns how many. */
@@ -322,7 +325,7 @@ int room_take(perhaps_cluster *c, unsigned number, size_t n, struct room_told *t
         return error;
     pthread_mutex_lock(&room->lock);
     const bool enough = now_ms() < layer->ends_ms && layer->free >= (long long)n;
-    const unsigned ahead = enough ? 0 : reserve_ahead(layer, n);
+    const unsigned ahead = enough ? 0 : reserve_ahead(layer, n, c->more);
     pthread_mutex_unlock(&room->lock);
     if (!enough)
         error = reserve(c, number, (long long)n, ahead, &script);

@@ -56,7 +56,7 @@ static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char del
                         bool raw)
 {
     char *paths[] = { path };
-    struct reader *reader = reader_open(paths, 1, delimiter, raw);
+    struct reader *reader = reader_open(paths, 1, delimiter, raw, BLOCK_NBYTES);
     struct block block = { 0 };
     size_t at = 0;
     bool as_they_are = raw || !is_packed(data, nbytes);

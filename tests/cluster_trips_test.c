@@ -21,7 +21,7 @@
 #include "perhaps_cluster.h"
 #include "support.h"
 
-enum { SILENT_MS = 300, HELD_NBYTES = 1 << 20 };
+enum { SILENT_MS = 300, HELD_NBYTES = 8 << 20 };
 
 static unsigned real_port, proxy_port;
 static atomic_uint ntrips;
@@ -146,6 +146,28 @@ TEST(test_trips)
     expect(after.trips - before.trips >= counted);
     expect(after.trips - before.trips <= counted + 3);
     perhaps_cluster_free(c);
+}
+
+/* A call with many keys asks for room once, and does not wait when the handle is freed. */
+TEST(test_trips_of_batches)
+{
+    enum { NKEYS = 3 * PERHAPS_CLUSTER_BATCH };
+    static uint64_t key[NKEYS];
+    struct perhaps_options options = { .capacity = 1000000, .fpr = 1e-2 };
+    perhaps_cluster *c = handle();
+    perhaps_cluster_delete(c);
+    expect_success(perhaps_cluster_create(c, &options, 0));
+    perhaps_cluster_free(c);
+    for (size_t i = 0; i < NKEYS; i++)
+        key[i] = i;
+    struct perhaps_keys keys = perhaps_keys_packed(key, sizeof *key, NKEYS);
+    c = handle();
+    expect_success(perhaps_cluster_open(c));
+    ntrips = 0;
+    expect_success(perhaps_cluster_add_many(c, &keys, NULL, NULL));
+    expect_trips(1 + 3 + 1, "three batches: room, each, and what was used");
+    perhaps_cluster_free(c);
+    expect(ntrips == 0);
 }
 
 int main(int argc, char **argv)
