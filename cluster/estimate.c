@@ -17,31 +17,56 @@ static double keys_unseen(const struct layer *layer, double keys)
     return sum * keys / (double)INTERVALS / 3;
 }
 
-/* Returns the variance of the number of keys that is estimated from a part of the layer.
+/* Returns the variance of the number of keys that is estimated from bits, for those that lie in
+ * these bits.
  *
- *     sampling     the keys of the part are a random share of all
  *     collisions   of m k bits that fall on n places: the variance of the places that are hit
  *                  is n (e^-f - (1 + f) e^-2f), f = m k / n; in keys: divided by (k e^-f)^2
  *     blocks       some have more keys than others: in keys f^2 / 2 for each block */
-static double variance_of(const struct layer *layer, double keys, double load, double nbits)
+static double variance_of_bits(const struct layer *layer, double load, double nbits)
 {
-    double share = fmin(nbits / (8 * (double)layer->plan.body_nbytes), 1);
     if (layer->key_nbits == 1) /* each key that is counted has set one bit */
-        return (1 - share) / share * fmax(keys, 1 / share);
+        return 0;
     double fill = -log1p(-fmin(load, 1 - 0.5 / nbits)), k = layer->key_nbits;
-    double sampling = (1 - share) / share * fmax(keys, 1 / share);
     double collisions = nbits * (expm1(fill) - fill) / (k * k);
     double blocks = nbits / (8 * (double)layer->block_nbytes) * fill * fill / 2;
-    return sampling + (collisions + blocks) / (share * share);
+    return collisions + blocks;
 }
 
+/* Fills in the keys of a layer all of whose bits have this load. */
+static void find_keys(const struct layer *layer, double load, struct estimate *estimate)
+{
+    estimate->keys = perhaps_layout_estimate_keys(layer->layout, load);
+    estimate->counted =
+        estimate->keys - fmin(keys_unseen(layer, estimate->keys), estimate->keys);
+}
+
+/* The keys of the part are a random share of all. */
 struct estimate estimate_keys(const struct layer *layer, uint64_t nset, uint64_t nbits)
 {
-    double load = nbits ? (double)nset / (double)nbits : 0;
-    double keys = perhaps_layout_estimate_keys(layer->layout, load);
-    double unseen = fmin(keys_unseen(layer, keys), keys);
-    double variance = nbits ? variance_of(layer, keys, load, (double)nbits) + unseen : 0;
-    return (struct estimate){ keys, keys - unseen, sqrt(variance) };
+    struct estimate all = { 0 };
+    if (!nbits)
+        return all;
+    const double load = (double)nset / (double)nbits;
+    const double share = fmin((double)nbits / (8 * (double)layer->plan.body_nbytes), 1);
+    find_keys(layer, load, &all);
+    double sampling = (1 - share) / share * fmax(all.keys, 1 / share);
+    double bits = variance_of_bits(layer, load, (double)nbits) / (share * share);
+    all.deviation = sqrt(sampling + bits + all.keys - all.counted);
+    return all;
+}
+
+void estimate_add(struct estimate *sum, const struct layer *layer, uint64_t nset,
+                  uint64_t nbits)
+{
+    struct estimate all = { 0 };
+    const double load = (double)nset / (double)nbits;
+    const double share = (double)nbits / (8 * (double)layer->plan.body_nbytes);
+    find_keys(layer, load, &all);
+    double variance = variance_of_bits(layer, load, (double)nbits);
+    sum->keys += share * all.keys;
+    sum->counted += share * all.counted;
+    sum->deviation = hypot(sum->deviation, sqrt(variance + share * (all.keys - all.counted)));
 }
 
 /* The keys that set no bit grow more slowly than all keys, so each step comes nearer. */

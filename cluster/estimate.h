@@ -1,5 +1,6 @@
-/* estimate.h - how many keys a layer has, from its bits.  Bits lie evenly, since a hash chooses
- * the block of each key, so a part of the layer tells about all of it. */
+/* estimate.h - how many keys a layer has, from its bits.  A hash chooses the block of each key,
+ * so the bits of a partition lie evenly, and mostly those of all partitions, too.  But a client
+ * that dies may have added its keys to some partitions and not to others. */
 #ifndef ESTIMATE_H
 #define ESTIMATE_H
 
@@ -12,8 +13,14 @@ struct estimate {
     double deviation; /* the standard deviation of both */
 };
 
-/* Estimates from 'nbits' bits of whole blocks, of which 'nset' are set. */
+/* Estimates from 'nbits' bits of whole blocks, of which 'nset' are set, as if all others were
+ * like them. */
 struct estimate estimate_keys(const struct layer *layer, uint64_t nset, uint64_t nbits);
+
+/* Adds the keys that lie in 'nbits' bits: those of a partition.  The sum of all partitions is
+ * right, however differently they are filled. */
+void estimate_add(struct estimate *sum, const struct layer *layer, uint64_t nset,
+                  uint64_t nbits);
 
 /* Returns how many different keys there are, in expectation, if 'counted' of them set a bit. */
 double estimate_different(const struct layer *layer, uint64_t counted);

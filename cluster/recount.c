@@ -1,6 +1,6 @@
 /* recount.c - sets the count of each layer by its bits.
  *
- *     the counts as they are -> STRLEN, BITCOUNT of all partitions -> the difference
+ *     the counts as they are -> STRLEN, BITCOUNT of each partition -> the difference
  *
  *     the count    | added | left behind by clients that are gone | held by clients that live |
  *     the bits     | added | of that, what was used  |
@@ -31,11 +31,11 @@ enum { DEVIATIONS = 3 };
 /* The recounting of a filter, and the context of its exchanges. */
 struct recounting {
     perhaps_cluster *c;
-    const struct layer *layer;          /* the one that is worked on */
-    uint64_t first;                     /* the partition of the first request */
-    uint64_t nset;                      /* how many bits are set in its partitions so far */
-    uint64_t done_nbytes, all_nbytes;   /* of all layers; 0: no progress is shown */
-    uint64_t count[PERHAPS_LAYERS_MAX]; /* what the counts shall be */
+    const struct layer *layer;                /* the one that is worked on */
+    uint64_t first;                           /* the partition of the first request */
+    struct estimate found;                    /* the keys of its partitions so far */
+    uint64_t done_nbytes, all_nbytes;         /* of all layers; 0: no progress is shown */
+    uint64_t count[PERHAPS_LAYERS_MAX];       /* what the counts shall be */
     struct room_told was[PERHAPS_LAYERS_MAX]; /* what they were */
 };
 
@@ -60,12 +60,12 @@ static void write_bitcount(const struct request *request, struct resp *out)
 static int take_bitcount(const struct request *request, const struct reply *reply)
 {
     struct recounting *r = request->context;
-    uint64_t partition = r->first + request->i;
+    const uint64_t nbits = 8 * (uint64_t)partition_nbytes(r->layer, r->first + request->i);
     if (reply->type != REDIS_REPLY_INTEGER || reply->number < 0 ||
-        (uint64_t)reply->number > 8 * (uint64_t)partition_nbytes(r->layer, partition))
+        (uint64_t)reply->number > nbits)
         return nodes_fail(&r->c->nodes, PERHAPS_ERR_PROTOCOL,
                           "a server gave an answer to BITCOUNT that makes no sense");
-    r->nset += (uint64_t)reply->number;
+    estimate_add(&r->found, r->layer, (uint64_t)reply->number, nbits);
     return 0;
 }
 
@@ -77,7 +77,7 @@ static int count_bits(struct recounting *r)
         .slot = slot_of_request, .write = write_bitcount, .take = take_bitcount, .context = r
     };
     int error = 0;
-    r->nset = 0;
+    r->found = (struct estimate){ 0 };
     for (r->first = 0; r->first < r->layer->partitions && !error; r->first += exchange.count) {
         uint64_t left = r->layer->partitions - r->first;
         exchange.count = left < COUNTED_AT_ONCE ? (size_t)left : COUNTED_AT_ONCE;
@@ -93,10 +93,10 @@ static int count_bits(struct recounting *r)
  * than was asked.  But the margin alone makes no layer full that has room. */
 static uint64_t count_of(const struct recounting *r)
 {
-    struct estimate e = estimate_keys(r->layer, r->nset, 8 * r->layer->plan.body_nbytes);
+    const struct estimate *e = &r->found;
     double limit = (double)r->layer->key_limit;
-    double count = e.counted + (double)DEVIATIONS * e.deviation;
-    return (uint64_t)fmin(ceil(fmin(count, fmax(e.counted, limit))), (double)COUNT_MOST);
+    double count = e->counted + (double)DEVIATIONS * e->deviation;
+    return (uint64_t)fmin(ceil(fmin(count, fmax(e->counted, limit))), (double)COUNT_MOST);
 }
 
 /* ---- Counts ---------------------------------------------------------------------------- */
@@ -239,8 +239,7 @@ int recount_abandoned(perhaps_cluster *c, unsigned layer)
         error = count_bits(&r);
     if (error)
         return error;
-    struct estimate e = estimate_keys(r.layer, r.nset, 8 * r.layer->plan.body_nbytes);
-    double counted = e.counted - (double)DEVIATIONS * e.deviation;
+    double counted = r.found.counted - (double)DEVIATIONS * r.found.deviation;
     long long most = was->total - was->held, least = most - was->abandoned;
     long long count = counted < (double)least  ? least
                       : counted > (double)most ? most

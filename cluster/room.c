@@ -13,7 +13,8 @@
 
 /* How many keys more than it needs a process reserves, if it has reserved a moment before: with
  * a few keys a call the more, the faster they come, up to AHEAD_MOST; with batches AHEAD_TIMES
- * as many, or at first those that come in the same call.  At most one in FEW_SHARE and MANY_SHARE of those for which there is room. */
+ * as many, or at first those that come in the same call.  At most one in FEW_SHARE and
+ * MANY_SHARE of those for which there is room. */
 enum {
     AHEAD_MOST = 256,
     AHEAD_TIMES = 4,

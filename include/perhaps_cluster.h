@@ -188,9 +188,9 @@ enum perhaps_answer {
  *
  * Returns 0; PERHAPS_ERR_FULL if 'capacity' keys are in and it does not grow; or another
  * error.  After an error the first *done keys (NULL is allowed) have been dealt with, each as
- * if alone.  The next PERHAPS_CLUSTER_BATCH may have been added or not: those whose answer is not
- * UNKNOWN are in.  None behind these was sent.  Only keys that were added, or may have been,
- * take room. */
+ * if alone.  The next PERHAPS_CLUSTER_BATCH may have been added or not: those whose answer is
+ * not UNKNOWN are in.  None behind these was sent.  Only keys that were added, or may have
+ * been, take room. */
 enum { PERHAPS_CLUSTER_BATCH = 32768 };
 PERHAPS_API int perhaps_cluster_add_many(perhaps_cluster *cluster,
                                          const struct perhaps_keys *keys, uint8_t *answers,

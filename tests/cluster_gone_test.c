@@ -381,6 +381,45 @@ TEST(test_clock_was_set_back)
     perhaps_cluster_free(c);
 }
 
+/* A client has died when only some partitions had got its keys.  Who looks for room finds out
+ * how many of them are there, though the bits of the others are clear. */
+TEST(test_part_of_a_batch)
+{
+    enum { ALL = 20000, PARTITIONS = 16, EMPTY = 12 };
+    struct perhaps_options options = { .capacity = ALL, .fpr = 1e-6, .hashing.seed = 1 };
+    struct url url = url_of(real_port, "gone");
+    struct perhaps_cluster_stats stats;
+    redisReply *empty[EMPTY];
+    uint64_t *number = calloc(ALL, sizeof *number);
+    perhaps_cluster *c;
+    freeReplyObject(redisCommand(other, "FLUSHALL"));
+    expect_success(
+        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
+    expect_success(perhaps_cluster_create(c, &options, PARTITIONS));
+    redisReply *id = redisCommand(other, "HGET perhaps:{gone} id");
+    for (int i = 0; i < EMPTY; i++)
+        empty[i] = redisCommand(other, "DUMP perhaps:{gone/%d}:%s", i, id->str);
+    for (uint64_t k = 0; k < ALL; k++)
+        number[k] = k;
+    struct perhaps_keys keys = perhaps_keys_packed(number, sizeof *number, ALL);
+    expect_success(perhaps_cluster_add_many(c, &keys, NULL, NULL));
+    perhaps_cluster_rest(c);
+    for (int i = 0; i < EMPTY; i++) {
+        freeReplyObject(redisCommand(other, "RESTORE perhaps:{gone/%d}:%s 0 %b REPLACE", i,
+                                     id->str, empty[i]->str, empty[i]->len));
+        freeReplyObject(empty[i]);
+    }
+    freeReplyObject(redisCommand(other, "HSET perhaps:{gone}:%s keys.0 %d abandoned.0 %d",
+                                 id->str, ALL, ALL));
+    expect_success(perhaps_cluster_add_many(c, &keys, NULL, NULL));
+    expect_success(perhaps_cluster_stats_of(c, &stats));
+    if (stats.keys < ALL - ALL / 100 || stats.keys > ALL)
+        fail_msg("%ju keys", (uintmax_t)stats.keys);
+    perhaps_cluster_free(c);
+    freeReplyObject(id);
+    free(number);
+}
+
 int main(int argc, char **argv)
 {
     real_port = argc == 2 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;

@@ -8,6 +8,8 @@
     numbers   what 'info' and 'add' say after shrink and merge: keys, and room that is there
     python    Filter: repeats, threads, len()
     module    BF.* and CF.*, if a server is there
+    servers   a filter on one server or on three masters: processes that add and dedup, and die
+    losses    partitions that vanish while keys are added and asked for
     tests     the tests of rooms, copies, counts and sets
 
 N different keys fit into a filter for N, whoever adds them, how often and in which order; each is
@@ -16,6 +18,7 @@ wrong one is shown, with the command that draws the same again; but filters choo
 seeds, and threads their own order.
 """
 import collections
+import contextlib
 import json
 import math
 import os
@@ -205,17 +208,122 @@ def python(rng):
     expect_number('p', len(keys))
 
 
+# ---- Servers ----------------------------------------------------------------------------------
+
+RUNNING = contextlib.ExitStack()
+SERVERS = {}
+
+
+def server(kind):
+    """Returns servers, which are started once: 'one', 'module' for one with the module, or
+    'masters' for three of a cluster with the module and their replicas."""
+    import world
+    if kind not in SERVERS:
+        SERVERS[kind] = (RUNNING.enter_context(world.cluster()) if kind == 'masters' else
+                         [RUNNING.enter_context(world.Server(module=kind == 'module'))])
+    for one in SERVERS[kind][:3]:
+        one.call('FLUSHALL')
+    return SERVERS[kind]
+
+
+def file_of(lines):
+    file = tempfile.TemporaryFile('w+')
+    file.writelines('%s\n' % line for line in lines)
+    file.flush()
+    file.seek(0)
+    return file
+
+
+def start(*words, lines):
+    """Starts the command line with lines, or with a file of such; returns the process, and the
+    file that it prints to."""
+    source = lines if hasattr(lines, 'seek') else file_of(lines)
+    output = tempfile.TemporaryFile('w+')
+    return subprocess.Popen([PERHAPS, *map(str, words)], stdin=source, stdout=output,
+                            stderr=subprocess.PIPE, text=True), output
+
+
+def ended(process, what):
+    """Waits for a process that must succeed."""
+    message = process.communicate()[1]
+    is_so(not process.returncode, '%s: %d: %s', what, process.returncode, message)
+
+
+def expect_each_once(outputs, keys):
+    """Each key was printed by one process, once."""
+    printed = collections.Counter()
+    for output in outputs:
+        output.seek(0)
+        printed.update(output.read().split())
+    is_so(printed == collections.Counter(keys), 'dedup: %d lines, %d of %d keys',
+          printed.total(), len(printed), len(keys))
+
+
+def servers(rng):
+    at = server(rng.choice(['one', 'module', 'masters']))
+    path = 'redis://127.0.0.1:%d/f' % at[0].port
+    keys = draw_keys(rng, draw_size(rng, 50_000))
+    n, grows, rate = len(keys), rng.randrange(2), rng.choice(RATES[1:])
+    prints = rate < 1e-6 and rng.randrange(2)
+    verb = ['dedup', '-q', '--state', path] if prints else ['add', '-q', path]
+    perhaps('create', '-q', path, '-p', rate,
+            *(['--grow', '-n', max(1, n // rng.choice([1, 3, 10]))] if grows else ['-n', n]))
+    kills = not prints and rng.randrange(4) == 0
+    if kills:
+        killed = start(*verb, lines=keys)[0]
+        time.sleep(0.05 * rng.random())
+        killed.kill()
+        killed.communicate()
+    count, apart = rng.randrange(1, 5), rng.randrange(2)
+    parts = [keys[i::count] if apart else rng.sample(keys, n) for i in range(count)]
+    jobs = rng.choice([[], ['-j', rng.randrange(1, 4)]])
+    running = [start(*verb, *jobs, lines=repeated(rng, part)) for part in parts]
+    for process, _ in running:
+        ended(process, ' '.join(verb))
+    if prints:
+        expect_each_once([output for _, output in running], keys)
+    expect_found(path, keys)
+    info = json.loads(perhaps('info', '--json', path, answers=True))
+    # after a kill the bits may have been counted, which tells of some keys less
+    least = n * (1 - 1.1 * rate - 0.005 * kills) - DEVIATIONS * math.sqrt(n * rate + 1)
+    sure = info['keys'] - info['keys_reserved']
+    is_so(least <= info['keys'] and sure <= n * (1.003 if grows else 1) + 1,
+          '%d keys of %d at %g, %d reserved, %d processes, %s', info['keys'], n, rate,
+          info['keys_reserved'], count, 'one was killed' if kills else 'none was killed')
+    is_so(info['fpr_now'] <= info['fpr_asked'] * 1.01, 'rate %g', info['fpr_now'])
+
+
+def losses(rng):
+    """A key that was added is never printed as one that is certainly absent."""
+    at = server(rng.choice(['one', 'module', 'masters']))
+    path = 'redis://127.0.0.1:%d/f' % at[0].port
+    keys = draw_keys(rng, rng.randrange(60_000, 300_000))  # many, so that asking takes a while
+    n = len(keys) // 2
+    perhaps('create', '-q', path, '-n', len(keys), '-p', rng.choice(RATES[3:7]))
+    perhaps('add', '-q', path, lines=keys[:n])
+    files = [file_of((1_000_000 // n + 1) * rng.sample(keys[:n], n)) for _ in range(2)]
+    running = [start('query', '-v', path, lines=file) for file in files]
+    running.append(start('add', '-q', path, lines=keys[n:]))
+    time.sleep(0.25 * rng.random())
+    victim, way = at[rng.randrange(min(3, len(at)))], rng.randrange(3)
+    there = [key for key in victim.call('KEYS', 'perhaps:{f/*') if key]
+    if way == 0 or not there:
+        victim.call('FLUSHALL')
+    else:
+        for key in rng.sample(there, 1 if way == 1 else (len(there) + 1) // 2):
+            victim.ask('DEL', key)
+    added = set(keys[:n])
+    for process, output in running:
+        process.communicate()
+        output.seek(0)
+        wrong = added.intersection(output.read().split())
+        is_so(not wrong, '%d keys that were added are printed as absent', len(wrong))
+
+
 # ---- The module -----------------------------------------------------------------------------
 
-SERVER = []
-
-
 def module(rng):
-    import world
-    if not SERVER:
-        SERVER.append(world.Server().__enter__())
-    client = SERVER[0].client
-    client.call('FLUSHALL')
+    client = server('module')[0].client
     n, each = draw_size(rng, 20_000), rng.randrange(1, 5)
     keys = draw_keys(rng, n)
     batches = [keys[i:i + 500] for i in range(0, n, 500)]
@@ -252,15 +360,16 @@ def tests(rng):
 
 # ---- Turns ----------------------------------------------------------------------------------
 
-USES = [threads, growing, copies, windows, numbers, python, module, tests]
+USES = [threads, growing, copies, windows, numbers, python, servers, losses, module, tests]
+SERVED = [servers, losses, module]
 
 
 def available():
     """Returns the uses for which all is there."""
     uses = list(USES)
     if not any(map(shutil.which, ('redis-server', 'valkey-server'))):
-        uses.remove(module)
-        print('no server is installed: module is left out')
+        uses = [use for use in uses if use not in SERVED]
+        print('no server is installed: servers, losses and module are left out')
     if not os.path.isdir(os.path.join(BUILD, 'lib', 'python')):
         uses.remove(python)
         print('the Python module is not built: python is left out')
@@ -311,8 +420,7 @@ def main(seconds=600, *names):
     except KeyboardInterrupt:
         print('stopped')
     finally:
-        for server in SERVER:
-            server.remove()
+        RUNNING.close()
     for name in runs:
         print('%-8s %6d runs, %d wrong' % (name, runs[name], wrong[name]))
     sys.exit(1 if wrong else 0)
