@@ -130,6 +130,14 @@ static size_t tell_answers(const perhaps_cluster *c, uint8_t *answers, size_t n)
     return npresent;
 }
 
+/* Tells the servers what was used.  All keys are in: what cannot be told now stays reserved, and
+ * is no error unless the filter is gone. */
+static int settle(perhaps_cluster *c)
+{
+    int error = c->dialect->settle ? c->dialect->settle(c) : 0;
+    return handle_is_gone(error) || error == PERHAPS_ERR_LOST ? error : 0;
+}
+
 int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys,
                              uint8_t *answers, size_t *done)
 {
@@ -148,9 +156,7 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
     }
     if (done)
         *done = ndone;
-    if (!error && ndone && c->dialect->settle)
-        error = c->dialect->settle(c);
-    return error;
+    return error || !ndone ? error : settle(c);
 }
 
 void perhaps_cluster_rest(perhaps_cluster *c)

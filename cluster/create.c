@@ -333,13 +333,6 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
     return set_field(c, c->about.id, state_name[STATE_READY], field, text, "", true);
 }
 
-/* Returns whether an error says that the filter was deleted. */
-static bool is_gone(int error)
-{
-    return error == PERHAPS_ERR_MISSING || error == PERHAPS_ERR_CHANGED ||
-           error == PERHAPS_ERR_UNFINISHED;
-}
-
 /* Makes the partitions of a layer that is planned, and marks it as ready.  If the filter was
  * deleted meanwhile, who deleted it may not have seen them all: so they are removed here.
  * c->layer[index] is used meanwhile and emptied again: layers_renew() then opens it like any
@@ -355,7 +348,7 @@ static int make_layer(perhaps_cluster *c, unsigned index)
     error = error ? nodes_fail_plainly(&c->nodes, error) : partitions_make(c, layer);
     if (!error)
         error = mark_ready(c, index);
-    if (is_gone(error)) {
+    if (handle_is_gone(error)) {
         handle_begin_aside(c, &aside);
         partitions_remove(c, layer);
         handle_end_aside(c, &aside);

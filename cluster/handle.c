@@ -28,6 +28,12 @@ int handle_check_counts(perhaps_cluster *c)
                                 : 0;
 }
 
+bool handle_is_gone(int error)
+{
+    return error == PERHAPS_ERR_MISSING || error == PERHAPS_ERR_CHANGED ||
+           error == PERHAPS_ERR_UNFINISHED;
+}
+
 void handle_name_counts(const perhaps_cluster *c, const char *id, char counts[sizeof c->counts])
 {
     snprintf(counts, sizeof c->counts, "%s:%s", c->key, id);

@@ -123,6 +123,9 @@ int handle_take_number(perhaps_cluster *c, const struct reply *reply, const char
  * read. */
 int handle_check_counts(perhaps_cluster *c);
 
+/* Returns whether an error says that the filter was deleted. */
+bool handle_is_gone(int error);
+
 /* Writes the Redis key of the counts of the filter with this ID. */
 void handle_name_counts(const perhaps_cluster *c, const char *id,
                         char counts[sizeof((perhaps_cluster *)NULL)->counts]);

@@ -310,8 +310,7 @@ int layers_explain_loss(perhaps_cluster *c, int error)
     int why = layers_renew(c, false);
     if (why == PERHAPS_ERR_MISSING)
         nodes_fail(&c->nodes, why, "was deleted since it was opened");
-    if (why == PERHAPS_ERR_MISSING || why == PERHAPS_ERR_CHANGED ||
-        why == PERHAPS_ERR_UNFINISHED) {
+    if (handle_is_gone(why)) {
         memcpy(aside.problem, c->nodes.problem, sizeof aside.problem);
         error = why;
     }
