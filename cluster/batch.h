@@ -14,8 +14,9 @@
 #include "handle.h"
 
 /* UNKNOWN: no layer has answered "perhaps" yet.  ABSENT: all layers have answered "no".
- * ADDED: it was not there, and is now. */
-enum answer { UNKNOWN, ABSENT, PRESENT, ADDED };
+ * ADDED: it was not there, and is now.  ADDED_TOO: an older layer has it, and it was added to
+ * the newest one, too; becomes PRESENT when it is counted. */
+enum answer { UNKNOWN, ABSENT, PRESENT, ADDED, ADDED_TOO };
 
 /* Up to so many requests at once are few: they do what saves time on the way, where more would
  * do what saves work. */
@@ -71,9 +72,11 @@ void batch_sift(struct batch *batch);
  * the lease is over, asks behind the keys whether there is a newer layer (layers.h). */
 int batch_ask(perhaps_cluster *c, unsigned from, unsigned to, bool replicas);
 
-/* Adds the pending keys to a layer.  They become PRESENT or ADDED.  After an error some may
- * stay UNKNOWN: 'nunknown' of these may have been added, the others were not. */
-int batch_add(perhaps_cluster *c, unsigned layer);
+/* Adds the pending keys to a layer, and asks those from number 'from' on that are older, if any,
+ * at the same time.  They become PRESENT, ADDED or ADDED_TOO.  After an error some may stay
+ * UNKNOWN: 'nunknown' of these, or of all with 'from', may have been added, the others were not;
+ * and what is ADDED may be in an older layer if it is unsure. */
+int batch_add(perhaps_cluster *c, unsigned from, unsigned layer);
 
 /* Writes the last arguments of a BITFIELD, which sets the bits of a key or asks for them.  Its
  * reply tells what they were. */

@@ -86,6 +86,7 @@ struct perhaps_cluster {
     struct redisson redisson; /* the config, if Redisson made the filter */
     struct batch *batch;      /* the keys that are under way */
     size_t more;              /* how many are to be added behind these in the same call */
+    size_t newcomers; /* keys added one after the other, none of which was in an older layer */
 };
 
 /* How a filter lies on servers, and what can be done with such a filter.  An operation that is

@@ -6,6 +6,10 @@
  *     ask older layers   keys that are there need no room in this one
  *     add the others     keys that set a bit are new, and use the room
  *
+ * Few keys that are mostly in no older layer are added at once, while older layers are asked: one
+ * way to the servers and back in place of two.  A key that an older layer has then takes room
+ * for nothing, once; so this is done only behind BESIDE_FROM keys of which none was there.
+ *
  * If there is not room for all, the keys that are there already are sifted out, the newest
  * layer included, since they need none; and those are added for which there is room.  For the
  * others the client looks whether room comes back:
@@ -34,13 +38,16 @@
 /* WAIT_MS, WAIT_MOST_MS: the first and the longest pause before room is looked for again.
  * GROW_WAIT_MS, FULL_WAIT_MS: how long at most; nothing that a process has reserved lives
  * longer than the second.  LEFT_SHARE: a filter that grows does so rather than count its bits,
- * while what clients have left behind is less than one in so many keys of the layer. */
+ * while what clients have left behind is less than one in so many keys of the layer.
+ * BESIDE_MOST: how many keys are few. */
 enum {
     WAIT_MS = 1,
     WAIT_MOST_MS = 32,
     GROW_WAIT_MS = 2000,
     FULL_WAIT_MS = 12000,
-    LEFT_SHARE = 64
+    LEFT_SHARE = 64,
+    BESIDE_FROM = 512,
+    BESIDE_MOST = 8
 };
 
 /* ---- Asking ---------------------------------------------------------------------------- */
@@ -222,22 +229,36 @@ static int take_room(struct adding *a, unsigned number)
     return a->room < c->batch->npending ? sift_and_part(a, number, &told) : 0;
 }
 
-/* Returns how many of the pending keys were added just now, or may have been. */
-static size_t count_added(const struct batch *batch)
+/* Notes that so many keys were added, and that an older layer had so many others. */
+static void note_newcomers(perhaps_cluster *c, size_t added, size_t older)
 {
-    size_t n = batch->nunknown;
-    for (size_t i = 0; i < batch->npending; i++)
-        n += batch->answer[batch->pending[i]] == ADDED;
-    return n;
+    c->newcomers = older ? 0 : c->newcomers + added;
 }
 
-/* Makes the keys that were added UNKNOWN again: nobody knows yet whether they are new, and they
- * may have to be added to a newer layer as well. */
-static void forget_added(struct batch *batch)
+/* Returns how many of the pending keys were added just now, or may have been, in room for
+ * 'most'.  Sets *too to how many of these an older layer has. */
+static size_t count_added(struct batch *batch, size_t most, size_t *too)
 {
-    for (size_t i = 0; i < batch->npending; i++)
-        if (batch->answer[batch->pending[i]] == ADDED)
-            batch->answer[batch->pending[i]] = UNKNOWN;
+    size_t n = batch->nunknown;
+    *too = 0;
+    for (size_t i = 0; i < batch->npending; i++) {
+        uint8_t *answer = &batch->answer[batch->pending[i]];
+        n += *answer == ADDED || *answer == ADDED_TOO;
+        *too += *answer == ADDED_TOO;
+        *answer = *answer == ADDED_TOO ? PRESENT : *answer;
+    }
+    return n < most ? n : most;
+}
+
+/* Makes the keys that were added, or those of them that are unsure, UNKNOWN again: nobody knows
+ * yet whether they are new, and they may have to be added to a newer layer as well. */
+static void forget_added(struct batch *batch, bool all)
+{
+    for (size_t i = 0; i < batch->npending; i++) {
+        const uint32_t key = batch->pending[i];
+        if (batch->answer[key] == ADDED && (all || batch->unsure[key]))
+            batch->answer[key] = UNKNOWN;
+    }
 }
 
 /* Waits until a layer may be used that nobody has added to: see layers.h. */
@@ -247,19 +268,41 @@ static int await_layer(perhaps_cluster *c, const struct layer *layer)
     return left_ms > 0 ? pause_for(c, left_ms) : 0;
 }
 
-/* Adds the pending keys, for which there is room, to a layer.  After an error those that were
- * added count as unknown if it matters whether replicas have them, or if the layer has lost
- * them. */
-static int add_with_room(struct adding *a, unsigned number)
+/* Adds the pending keys, for which there is room, to a layer, and asks the older ones from 'from'
+ * on.  After an error those that were added count as unknown if it matters whether replicas
+ * have them, or if the layer has lost them. */
+static int add_with_room(struct adding *a, unsigned from, unsigned number)
 {
     perhaps_cluster *c = a->c;
     struct batch *batch = c->batch;
+    size_t too;
     batch->nunknown = 0;
-    int error = batch->npending ? batch_add(c, number) : 0;
-    room_use(c, number, a->room, count_added(batch), batch->nunknown);
+    int error = batch->npending ? batch_add(c, from, number) : 0;
+    size_t used = count_added(batch, a->room, &too);
+    room_use(c, number, a->room, used, batch->nunknown < used ? batch->nunknown : used);
     a->room = 0;
-    if (error && (c->nodes.acknowledge || error == PERHAPS_ERR_LOST))
-        forget_added(batch);
+    note_newcomers(c, batch->npending, too);
+    if (error)
+        forget_added(batch, c->nodes.acknowledge || error == PERHAPS_ERR_LOST);
+    return error;
+}
+
+/* Returns whether older layers are to be asked while the pending keys are added. */
+static bool adds_beside(const struct adding *a, unsigned number)
+{
+    const perhaps_cluster *c = a->c;
+    return a->asked < number && !a->nrest && c->batch->npending <= BESIDE_MOST &&
+           c->newcomers >= BESIDE_FROM && !c->nodes.acknowledge;
+}
+
+/* Asks the older layers for the pending keys, and drops those that are there. */
+static int ask_older(struct adding *a, unsigned number)
+{
+    struct batch *batch = a->c->batch;
+    const size_t before = batch->npending;
+    int error = ask_layers(a->c, a->asked, number, false);
+    if (batch->npending < before)
+        note_newcomers(a->c, 0, before - batch->npending);
     return error;
 }
 
@@ -277,13 +320,14 @@ static int add_to_newest(struct adding *a, unsigned number)
 {
     perhaps_cluster *c = a->c;
     bool changed = false;
-    int error = ask_layers(c, a->asked, number, false);
+    const bool beside = adds_beside(a, number);
+    int error = beside ? 0 : ask_older(a, number);
     if (!error)
-        error = add_with_room(a, number);
+        error = add_with_room(a, beside ? a->asked : number, number);
     if (!error && layers_lease_is_over(c)) {
         error = layers_ask_newer(c, &changed);
         if (error || changed)
-            forget_added(c->batch);
+            forget_added(c->batch, true);
     }
     batch_sift(c->batch);
     return error || !changed ? error : go_to_newer(a, number);

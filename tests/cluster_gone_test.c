@@ -381,6 +381,60 @@ TEST(test_clock_was_set_back)
     perhaps_cluster_free(c);
 }
 
+static void add_new(perhaps_cluster *c, uint64_t from, uint64_t to)
+{
+    for (uint64_t key = from; key < to; key++)
+        expect(perhaps_cluster_add(c, &key, sizeof key) == PERHAPS_ANSWER_NO);
+}
+
+static struct perhaps_cluster_stats rested(perhaps_cluster *c)
+{
+    struct perhaps_cluster_stats stats;
+    perhaps_cluster_rest(c);
+    expect_success(perhaps_cluster_stats_of(c, &stats));
+    return stats;
+}
+
+/* While keys are new one after the other, they are added to the newest layer and asked for in
+ * the others at once.  Keys of these take room once at most, and if such a layer is lost nobody
+ * knows whether a key is new. */
+TEST(test_all_layers_at_once)
+{
+    enum { FIRST = 200, IN = 1200, SOME = 20, MORE = 600 };
+    struct perhaps_options options = { .capacity = FIRST,
+                                       .fpr = 1e-11,
+                                       .needs = PERHAPS_CAN_GROW };
+    struct url url = url_of(real_port, "gone");
+    for (int made_anew = 0; made_anew < 2; made_anew++) {
+        perhaps_cluster *c;
+        uint8_t answer;
+        freeReplyObject(redisCommand(other, "FLUSHALL"));
+        expect_success(
+            perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
+        expect_success(perhaps_cluster_create(c, &options, 1));
+        add_new(c, 0, IN);
+        struct perhaps_cluster_stats before = rested(c);
+        expect(before.keys == IN && before.layers == 3);
+        add_new(c, IN, IN + SOME);
+        struct perhaps_cluster_stats after = rested(c);
+        if (after.trips - before.trips > SOME + SOME / 2)
+            fail_msg("%ju trips", (uintmax_t)(after.trips - before.trips));
+        for (uint64_t key = 0; key < IN; key++)
+            expect(perhaps_cluster_add(c, &key, sizeof key) == PERHAPS_ANSWER_PERHAPS);
+        expect(rested(c).keys - after.keys == 1);
+        add_new(c, IN + SOME, IN + SOME + MORE);
+        find_partition();
+        freeReplyObject(redisCommand(other, "DEL %s", partition));
+        if (made_anew) /* by somebody's add: too short */
+            freeReplyObject(redisCommand(other, "SETBIT %s 300 1", partition));
+        const uint64_t key = UINT64_MAX;
+        struct perhaps_keys keys = perhaps_keys_packed(&key, sizeof key, 1);
+        expect(perhaps_cluster_add_many(c, &keys, &answer, NULL) == PERHAPS_ERR_LOST);
+        expect(answer == PERHAPS_ANSWER_UNKNOWN);
+        perhaps_cluster_free(c);
+    }
+}
+
 /* A client has died when only some partitions had got its keys.  Who looks for room finds out
  * how many of them are there, though the bits of the others are clear. */
 TEST(test_part_of_a_batch)
