@@ -24,38 +24,6 @@
 #include "pass.h"
 #include "swift.h"
 
-/* ---- Bits that are sent by number -------------------------------------------------------- */
-
-void batch_put_bits(struct resp *out, bool sets, const uint64_t *bit, unsigned nbits)
-{
-    for (unsigned k = 0; k < nbits; k++) {
-        resp_text(out, sets ? "SET" : "GET");
-        resp_text(out, "u1");
-        resp_number(out, bit[k]);
-        if (sets)
-            resp_text(out, "1");
-    }
-}
-
-int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
-                    size_t nbits, size_t more, bool again)
-{
-    int nset = 0;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->count != nbits + more)
-        return nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
-                          "a server answered strangely to BITFIELD");
-    for (size_t k = 0; k < nbits; k++)
-        nset += reply->numbers[k] == 1;
-    bool all = nset == (int)nbits;
-    if (*answer == UNKNOWN) {
-        *answer = all && !again ? PRESENT : ADDED;
-        c->doubtful += all && again;
-    } else if (*answer == PRESENT && !all) {
-        *answer = ADDED_TOO;
-    }
-    return nset;
-}
-
 /* ---- Asking ------------------------------------------------------------------------------ */
 
 /* Returns the error of a pass: that of its exchange, or that a partition is lost. */
@@ -233,13 +201,13 @@ static int look_at_suspects(perhaps_cluster *c, struct layer *layer)
     return error;
 }
 
-int batch_add(perhaps_cluster *c, unsigned from, unsigned layer)
+int batch_add(perhaps_cluster *c, unsigned from, unsigned layer, bool again)
 {
-    struct pass pass = { .c = c, .from = from, .to = layer + 1, .adds = true };
+    struct pass pass = { .c = c, .from = from, .to = layer + 1, .adds = true, .again = again };
     const uint64_t retries = c->nodes.retries, redirections = c->nodes.redirections;
     bool in_order;
     pass_locate(&pass);
-    int error = from == layer ? swift_add(c, layer) : 0;
+    int error = pass_asks(&pass) || again ? 0 : swift_add(c, layer);
     if (error)
         return error;
     c->batch->nsuspects = 0;

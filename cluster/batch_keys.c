@@ -1,4 +1,5 @@
-/* batch_keys.c - the keys of a batch: which of them are different, and which are pending. */
+/* batch_keys.c - the keys of a batch: which of them are different, which are pending, and what
+ * their bits tell. */
 #include <string.h>
 
 #include "batch.h"
@@ -63,4 +64,36 @@ void batch_sift(struct batch *batch)
         if (batch->answer[batch->pending[i]] == UNKNOWN)
             batch->pending[n++] = batch->pending[i];
     batch->npending = n;
+}
+
+/* ---- Bits that are sent by number -------------------------------------------------------- */
+
+void batch_put_bits(struct resp *out, bool sets, const uint64_t *bit, unsigned nbits)
+{
+    for (unsigned k = 0; k < nbits; k++) {
+        resp_text(out, sets ? "SET" : "GET");
+        resp_text(out, "u1");
+        resp_number(out, bit[k]);
+        if (sets)
+            resp_text(out, "1");
+    }
+}
+
+int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
+                    size_t nbits, size_t more, bool again)
+{
+    int nset = 0;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->count != nbits + more)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
+                          "a server answered strangely to BITFIELD");
+    for (size_t k = 0; k < nbits; k++)
+        nset += reply->numbers[k] == 1;
+    bool all = nset == (int)nbits;
+    if (*answer == UNKNOWN) {
+        *answer = all && !again ? PRESENT : ADDED;
+        c->doubtful += all && again;
+    } else if (*answer == PRESENT && !all) {
+        *answer = ADDED_TOO;
+    }
+    return nset;
 }

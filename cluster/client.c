@@ -120,10 +120,11 @@ static size_t tell_answers(const perhaps_cluster *c, uint8_t *answers, size_t n)
     static const uint8_t told[] = { [UNKNOWN] = PERHAPS_ANSWER_UNKNOWN,
                                     [ABSENT] = PERHAPS_ANSWER_NO,
                                     [PRESENT] = PERHAPS_ANSWER_PERHAPS,
-                                    [ADDED] = PERHAPS_ANSWER_NO };
+                                    [ADDED] = PERHAPS_ANSWER_NO,
+                                    [ADDED_TOO] = PERHAPS_ANSWER_PERHAPS };
     size_t npresent = 0;
     for (size_t i = 0; i < n; i++) {
-        npresent += c->batch->answer[i] == PRESENT;
+        npresent += told[c->batch->answer[i]] == PERHAPS_ANSWER_PERHAPS;
         if (answers)
             answers[i] = told[c->batch->answer[i]];
     }

@@ -46,6 +46,7 @@ struct layer {
 
     uint64_t key_limit; /* how many keys that set a bit it takes */
     int64_t usable_ms;  /* nothing is added to it before this time */
+    int64_t opened_ms;
 };
 
 /* A handle.  perhaps_cluster_new() makes it and perhaps_cluster_free() releases all that it

@@ -6,9 +6,9 @@
  *     ask older layers   keys that are there need no room in this one
  *     add the others     keys that set a bit are new, and use the room
  *
- * Few keys that are mostly in no older layer are added at once, while older layers are asked: one
- * way to the servers and back in place of two.  A key that an older layer has then takes room
- * for nothing, once; so this is done only behind BESIDE_FROM keys of which none was there.
+ * Few keys that are mostly in no older layer are added at once, while older layers are asked:
+ * one way to the servers and back in place of two.  A key that an older layer has then takes
+ * room for nothing, once; so this is done only behind BESIDE_FROM keys of which none was there.
  *
  * If there is not room for all, the keys that are there already are sifted out, the newest
  * layer included, since they need none; and those are added for which there is room.  For the
@@ -24,7 +24,13 @@
  * only if it is new there.  So if two clients added one key to two layers, one of them finds
  * the other's key there.  A client that knows of the newer layer asks the older ones first.
  * This costs room, and it is rare: nobody makes a newer layer while others hold room in the one
- * before, unless they do so for GROW_WAIT_MS. */
+ * before, unless they do so for GROW_WAIT_MS.
+ *
+ * A client that adds while it asks may find in an older layer what another one is about to add
+ * to the newest, too, and that one finds there what the first one added: neither would keep the
+ * key.  So no client does this before it has known the newest layer for BESIDE_AFTER_MS; and one
+ * whose lease is over for STALE_MS, which is less, counts its keys as new whatever it finds in
+ * the newest layer. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -47,7 +53,9 @@ enum {
     FULL_WAIT_MS = 12000,
     LEFT_SHARE = 64,
     BESIDE_FROM = 512,
-    BESIDE_MOST = 8
+    BESIDE_MOST = 8,
+    BESIDE_AFTER_MS = 3000,
+    STALE_MS = 2000
 };
 
 /* ---- Asking ---------------------------------------------------------------------------- */
@@ -118,6 +126,8 @@ struct adding {
     size_t rest, nrest;
     unsigned rest_asked;
     bool whole;
+
+    bool stale; /* the pending keys were added under a lease that was long over */
 };
 
 /* Waits for a while. */
@@ -198,7 +208,7 @@ static int sift_and_part(struct adding *a, unsigned number, const struct room_to
     perhaps_cluster *c = a->c;
     struct batch *batch = c->batch;
     int error = ask_layers(c, a->asked, c->nlayers, false);
-    a->asked = number; /* of the newest, adding itself tells */
+    a->asked = a->stale ? a->asked : number; /* of the newest, adding itself tells */
     if (error)
         return error;
     if (a->whole && a->room < batch->npending)
@@ -268,16 +278,16 @@ static int await_layer(perhaps_cluster *c, const struct layer *layer)
     return left_ms > 0 ? pause_for(c, left_ms) : 0;
 }
 
-/* Adds the pending keys, for which there is room, to a layer, and asks the older ones from 'from'
- * on.  After an error those that were added count as unknown if it matters whether replicas
- * have them, or if the layer has lost them. */
+/* Adds the pending keys, for which there is room, to a layer, and asks the older ones from
+ * 'from' on.  After an error those that were added count as unknown if it matters whether
+ * replicas have them, or if the layer has lost them. */
 static int add_with_room(struct adding *a, unsigned from, unsigned number)
 {
     perhaps_cluster *c = a->c;
     struct batch *batch = c->batch;
     size_t too;
     batch->nunknown = 0;
-    int error = batch->npending ? batch_add(c, from, number) : 0;
+    int error = batch->npending ? batch_add(c, from, number, a->stale) : 0;
     size_t used = count_added(batch, a->room, &too);
     room_use(c, number, a->room, used, batch->nunknown < used ? batch->nunknown : used);
     a->room = 0;
@@ -291,8 +301,10 @@ static int add_with_room(struct adding *a, unsigned from, unsigned number)
 static bool adds_beside(const struct adding *a, unsigned number)
 {
     const perhaps_cluster *c = a->c;
-    return a->asked < number && !a->nrest && c->batch->npending <= BESIDE_MOST &&
-           c->newcomers >= BESIDE_FROM && !c->nodes.acknowledge;
+    const int64_t known_ms = now_ms() - c->layer[number].opened_ms;
+    return a->asked < number && known_ms >= BESIDE_AFTER_MS && !a->nrest &&
+           c->batch->npending <= BESIDE_MOST && c->newcomers >= BESIDE_FROM &&
+           !c->nodes.acknowledge;
 }
 
 /* Asks the older layers for the pending keys, and drops those that are there. */
@@ -306,11 +318,13 @@ static int ask_older(struct adding *a, unsigned number)
     return error;
 }
 
-/* Goes on to the newer layers, which there are: adds the keys there, too. */
-static int go_to_newer(struct adding *a, unsigned number)
+/* Goes on to the newer layers, which there are: adds the keys there, too.  If the lease was over
+ * long ago, nobody is asked: others may have found these keys there. */
+static int go_to_newer(struct adding *a, unsigned number, int64_t leased_ms)
 {
     perhaps_cluster *c = a->c;
-    a->asked = number + 1;
+    a->stale = now_ms() - leased_ms > STALE_MS;
+    a->asked = a->stale ? PERHAPS_LAYERS_MAX : number + 1;
     a->whole = a->nrest > 0;
     return open_newer(c, number);
 }
@@ -321,16 +335,18 @@ static int add_to_newest(struct adding *a, unsigned number)
     perhaps_cluster *c = a->c;
     bool changed = false;
     const bool beside = adds_beside(a, number);
+    int64_t leased_ms;
     int error = beside ? 0 : ask_older(a, number);
     if (!error)
         error = add_with_room(a, beside ? a->asked : number, number);
+    leased_ms = c->leased_ms;
     if (!error && layers_lease_is_over(c)) {
         error = layers_ask_newer(c, &changed);
         if (error || changed)
             forget_added(c->batch, true);
     }
     batch_sift(c->batch);
-    return error || !changed ? error : go_to_newer(a, number);
+    return error || !changed ? error : go_to_newer(a, number, leased_ms);
 }
 
 /* Takes up the keys whose turn comes later. */
@@ -341,7 +357,7 @@ static void take_rest(struct adding *a)
     batch->npending = a->nrest;
     a->asked = a->rest_asked;
     a->nrest = 0;
-    a->whole = false;
+    a->whole = a->stale = false;
 }
 
 /* Tries once to add the pending keys to the newest layer that is open.  Those that are still

@@ -194,6 +194,7 @@ static int open_layer(perhaps_cluster *c, unsigned index)
     if (!error) {
         c->nlayers = index + 1;
         layer->sparse = true; /* nothing is known of its blocks yet */
+        layer->opened_ms = now_ms();
         if (index > 0 && d->count == 0)
             layer->usable_ms = now_ms() + LAYER_PAUSE_MS;
         return 0;

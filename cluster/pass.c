@@ -268,7 +268,7 @@ static int take_added(struct pass *pass, const struct request *request,
     size_t nbits = layer_of(pass, i)->key_nbits;
     bool proves = batch->proves[i];
     int nset = batch_take_bits(pass->c, &batch->answer[pass_key(pass, i)], reply, nbits, proves,
-                               request->again);
+                               request->again || pass->again);
     if (nset < 0)
         return nset;
     if (!proves)
@@ -326,4 +326,3 @@ int pass_take(const struct request *request, const struct reply *reply)
         return layers_take_newer(pass->c, reply, pass->asked_ms);
     return 0;
 }
-

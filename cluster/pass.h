@@ -1,5 +1,6 @@
-/* pass.h - the requests that go out together for the pending keys: to ask some layers, or to add
- * to one; or both, and then the keys are added to the last layer while the others are asked.
+/* pass.h - the requests that go out together for the pending keys: to ask some layers, or to
+ * add to one; or both, and then the keys are added to the last layer while the others are
+ * asked.
  *
  *     0                      nkeys            + nwatches       + nturns        + nasks
  *     | one for each pending | STRLEN of their | STRLEN of some | is there a    |
@@ -16,6 +17,7 @@ struct pass {
     perhaps_cluster *c;
     unsigned from, to; /* the layers */
     bool adds;         /* to the last one */
+    bool again;        /* what is added may be there by an add of this client */
     bool replicas;     /* may be asked */
     size_t nkeys, nwatches, nturns, nasks;
     uint64_t watched; /* a bit for each layer: all partitions that are asked are watched */
@@ -31,8 +33,8 @@ void pass_locate(struct pass *pass);
 /* Choose the requests behind those for keys, and the adds that ask for the footer, too. */
 void pass_choose(struct pass *pass);
 
-/* For the exchange: where a request goes, what it sends, what its reply tells, and what is noted
- * if there is none. */
+/* For the exchange: where a request goes, what it sends, what its reply tells, and what is
+ * noted if there is none. */
 unsigned pass_slot(const struct request *request);
 void pass_write(const struct request *request, struct resp *out);
 int pass_take(const struct request *request, const struct reply *reply);

@@ -180,7 +180,8 @@ enum perhaps_answer {
  * present, whatever the order in which their commands arrive.  There is one exception: if the
  * connection breaks before the answer comes, the command is sent again; if all bits are set by
  * then, nobody knows who set them.  Such a key counts as not present, so that a client that
- * keeps new keys loses none, and is counted in 'doubtful' of the statistics.
+ * keeps new keys loses none, and is counted in 'doubtful' of the statistics.  So does one whose
+ * add takes seconds while the filter grows.
  *
  * N different keys fit into a filter for N, whoever adds them, how often and in which order.
  * Near its end a call may wait for some seconds until others have used or given back what they
