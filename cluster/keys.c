@@ -318,8 +318,8 @@ static int ask_older(struct adding *a, unsigned number)
     return error;
 }
 
-/* Goes on to the newer layers, which there are: adds the keys there, too.  If the lease was over
- * long ago, nobody is asked: others may have found these keys there. */
+/* Goes on to the newer layers, which there are: adds the keys there, too.  If the lease was
+ * over long ago, nobody is asked: others may have found these keys there. */
 static int go_to_newer(struct adding *a, unsigned number, int64_t leased_ms)
 {
     perhaps_cluster *c = a->c;
