@@ -28,9 +28,9 @@
  *
  * A client that adds while it asks may find in an older layer what another one is about to add
  * to the newest, too, and that one finds there what the first one added: neither would keep the
- * key.  So no client does this before it has known the newest layer for BESIDE_AFTER_MS; and one
- * whose lease is over for STALE_MS, which is less, counts its keys as new whatever it finds in
- * the newest layer. */
+ * key.  So no client does this before it has known the newest layer for BESIDE_AFTER_MS; and
+ * one whose lease is over for STALE_MS, which is less, counts its keys as new whatever it finds
+ * in the newest layer. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
