@@ -35,8 +35,8 @@ static int error_of(const struct pass *pass, int error)
                : error;
 }
 
-/* Returns whether a "no" counts without a further look.  'in_order': see run(); then the lengths
- * were told after the blocks. */
+/* Returns whether a "no" counts without a further look.  'in_order': see run(); then the
+ * lengths were told after the blocks. */
 static bool is_proven(const struct pass *pass, size_t i, bool in_order)
 {
     const struct batch *batch = pass->c->batch;

@@ -72,11 +72,11 @@ void batch_sift(struct batch *batch);
  * the lease is over, asks behind the keys whether there is a newer layer (layers.h). */
 int batch_ask(perhaps_cluster *c, unsigned from, unsigned to, bool replicas);
 
-/* Adds the pending keys to a layer, and asks those from number 'from' on that are older, if any,
- * at the same time.  They become PRESENT, ADDED or ADDED_TOO.  After an error some may stay
- * UNKNOWN: 'nunknown' of these, or of all with 'from', may have been added, the others were not;
- * and what is ADDED may be in an older layer if it is unsure.  'again': what is there already
- * counts as ADDED, and as doubtful: another client may have found this one's add. */
+/* Adds the pending keys to a layer, and asks those from number 'from' on that are older, if
+ * any, at the same time.  They become PRESENT, ADDED or ADDED_TOO.  After an error some may
+ * stay UNKNOWN: 'nunknown' of these, or of all with 'from', may have been added, the others
+ * were not; and what is ADDED may be in an older layer if it is unsure.  'again': what is there
+ * already counts as ADDED, and as doubtful: another client may have found this one's add. */
 int batch_add(perhaps_cluster *c, unsigned from, unsigned layer, bool again);
 
 /* Writes the last arguments of a BITFIELD, which sets the bits of a key or asks for them.  Its

@@ -131,8 +131,8 @@ static size_t tell_answers(const perhaps_cluster *c, uint8_t *answers, size_t n)
     return npresent;
 }
 
-/* Tells the servers what was used.  All keys are in: what cannot be told now stays reserved, and
- * is no error unless the filter is gone. */
+/* Tells the servers what was used.  All keys are in: what cannot be told now stays reserved,
+ * and is no error unless the filter is gone. */
 static int settle(perhaps_cluster *c)
 {
     int error = c->dialect->settle ? c->dialect->settle(c) : 0;
