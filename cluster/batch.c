@@ -201,13 +201,13 @@ static int look_at_suspects(perhaps_cluster *c, struct layer *layer)
     return error;
 }
 
-int batch_add(perhaps_cluster *c, unsigned from, unsigned layer, bool again)
+int batch_add(perhaps_cluster *c, unsigned from, unsigned layer)
 {
-    struct pass pass = { .c = c, .from = from, .to = layer + 1, .adds = true, .again = again };
+    struct pass pass = { .c = c, .from = from, .to = layer + 1, .adds = true };
     const uint64_t retries = c->nodes.retries, redirections = c->nodes.redirections;
     bool in_order;
     pass_locate(&pass);
-    int error = pass_asks(&pass) || again ? 0 : swift_add(c, layer);
+    int error = pass_asks(&pass) ? 0 : swift_add(c, layer);
     if (error)
         return error;
     c->batch->nsuspects = 0;

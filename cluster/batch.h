@@ -28,6 +28,7 @@ struct batch {
     struct perhaps_hashed hash[BATCH_KEYS];
     uint8_t answer[BATCH_KEYS]; /* enum answer */
     bool unsure[BATCH_KEYS];    /* a layer that was asked gave no answer that counts */
+    bool forgotten[BATCH_KEYS]; /* it was ADDED to an older layer: keys.c */
 
     uint32_t first[BATCH_KEYS];     /* the first key with the same hash */
     uint32_t place[2 * BATCH_KEYS]; /* of a table of hashes: a key's index plus 1; 0: none */
@@ -75,9 +76,8 @@ int batch_ask(perhaps_cluster *c, unsigned from, unsigned to, bool replicas);
 /* Adds the pending keys to a layer, and asks those from number 'from' on that are older, if
  * any, at the same time.  They become PRESENT, ADDED or ADDED_TOO.  After an error some may
  * stay UNKNOWN: 'nunknown' of these, or of all with 'from', may have been added, the others
- * were not; and what is ADDED may be in an older layer if it is unsure.  'again': what is there
- * already counts as ADDED, and as doubtful: another client may have found this one's add. */
-int batch_add(perhaps_cluster *c, unsigned from, unsigned layer, bool again);
+ * were not; and what is ADDED may be in an older layer if it is unsure. */
+int batch_add(perhaps_cluster *c, unsigned from, unsigned layer);
 
 /* Writes the last arguments of a BITFIELD, which sets the bits of a key or asks for them.  Its
  * reply tells what they were. */

@@ -43,6 +43,7 @@ int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
         return nodes_fail_plainly(&c->nodes, error);
     memset(batch->answer, UNKNOWN, keys->count);
     memset(batch->unsure, 0, keys->count);
+    memset(batch->forgotten, 0, keys->count);
     batch->count = keys->count;
     find_different(batch);
     return 0;

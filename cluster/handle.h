@@ -37,7 +37,7 @@ struct layer {
     /* Of each partition: the number of the connection over which it was last seen to be whole;
      * 0: it was never looked at. */
     uint32_t *seen;
-    uint32_t *marked; /* of each partition: used within a pass (batch.c) */
+    uint32_t *marked; /* of each partition: used within a pass (pass.c) */
 
     /* A "no" from a block with at most this many bits set is not believed without a look at the
      * partition (batch.c).  'sparse': the last one was from such a block. */

@@ -29,8 +29,8 @@
  * A client that adds while it asks may find in an older layer what another one is about to add
  * to the newest, too, and that one finds there what the first one added: neither would keep the
  * key.  So no client does this before it has known the newest layer for BESIDE_AFTER_MS; and
- * one whose lease is over for STALE_MS, which is less, counts its keys as new whatever it finds
- * in the newest layer. */
+ * one that finds its own keys in newer layers when the lease under which it added them is over
+ * for LATE_MS, which is less, counts them as new: keep_late(). */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -55,7 +55,7 @@ enum {
     BESIDE_FROM = 512,
     BESIDE_MOST = 8,
     BESIDE_AFTER_MS = 3000,
-    STALE_MS = 2000
+    LATE_MS = 2000
 };
 
 /* ---- Asking ---------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ struct adding {
     unsigned rest_asked;
     bool whole;
 
-    bool stale; /* the pending keys were added under a lease that was long over */
+    int64_t leased_ms; /* the end of the lease under which keys were forgotten; 0: none were */
 };
 
 /* Waits for a while. */
@@ -182,6 +182,24 @@ static int find_room(struct adding *a, unsigned number, const struct room_told *
     return end_layer(a);
 }
 
+/* To be called when newer layers have answered: keys that were forgotten, and are there, count
+ * as new if the answer came late.  Another client may have found them in the older layer, and
+ * have set their bits in the newer one all the same. */
+static void keep_late(struct adding *a)
+{
+    struct batch *batch = a->c->batch;
+    if (!a->leased_ms)
+        return;
+    const bool late = now_ms() - a->leased_ms > LATE_MS;
+    for (size_t i = 0; i < batch->count; i++) {
+        if (!batch->forgotten[i] || batch->answer[i] != PRESENT)
+            continue;
+        batch->forgotten[i] = false;
+        batch->answer[i] = late ? ADDED : PRESENT;
+        a->c->doubtful += late;
+    }
+}
+
 /* Lets only as many keys be pending as there is room for. */
 static void part(struct adding *a, unsigned number)
 {
@@ -208,7 +226,8 @@ static int sift_and_part(struct adding *a, unsigned number, const struct room_to
     perhaps_cluster *c = a->c;
     struct batch *batch = c->batch;
     int error = ask_layers(c, a->asked, c->nlayers, false);
-    a->asked = a->stale ? a->asked : number; /* of the newest, adding itself tells */
+    a->asked = number; /* of the newest, adding itself tells */
+    keep_late(a);
     if (error)
         return error;
     if (a->whole && a->room < batch->npending)
@@ -266,8 +285,10 @@ static void forget_added(struct batch *batch, bool all)
 {
     for (size_t i = 0; i < batch->npending; i++) {
         const uint32_t key = batch->pending[i];
-        if (batch->answer[key] == ADDED && (all || batch->unsure[key]))
+        if (batch->answer[key] == ADDED && (all || batch->unsure[key])) {
             batch->answer[key] = UNKNOWN;
+            batch->forgotten[key] = true;
+        }
     }
 }
 
@@ -287,7 +308,7 @@ static int add_with_room(struct adding *a, unsigned from, unsigned number)
     struct batch *batch = c->batch;
     size_t too;
     batch->nunknown = 0;
-    int error = batch->npending ? batch_add(c, from, number, a->stale) : 0;
+    int error = batch->npending ? batch_add(c, from, number) : 0;
     size_t used = count_added(batch, a->room, &too);
     room_use(c, number, a->room, used, batch->nunknown < used ? batch->nunknown : used);
     a->room = 0;
@@ -315,16 +336,16 @@ static int ask_older(struct adding *a, unsigned number)
     int error = ask_layers(a->c, a->asked, number, false);
     if (batch->npending < before)
         note_newcomers(a->c, 0, before - batch->npending);
+    keep_late(a);
     return error;
 }
 
-/* Goes on to the newer layers, which there are: adds the keys there, too.  If the lease was
- * over long ago, nobody is asked: others may have found these keys there. */
+/* Goes on to the newer layers, which there are: adds the keys there, too. */
 static int go_to_newer(struct adding *a, unsigned number, int64_t leased_ms)
 {
     perhaps_cluster *c = a->c;
-    a->stale = now_ms() - leased_ms > STALE_MS;
-    a->asked = a->stale ? PERHAPS_LAYERS_MAX : number + 1;
+    a->leased_ms = a->leased_ms ? a->leased_ms : leased_ms;
+    a->asked = number + 1;
     a->whole = a->nrest > 0;
     return open_newer(c, number);
 }
@@ -339,6 +360,7 @@ static int add_to_newest(struct adding *a, unsigned number)
     int error = beside ? 0 : ask_older(a, number);
     if (!error)
         error = add_with_room(a, beside ? a->asked : number, number);
+    keep_late(a);
     leased_ms = c->leased_ms;
     if (!error && layers_lease_is_over(c)) {
         error = layers_ask_newer(c, &changed);
@@ -357,7 +379,7 @@ static void take_rest(struct adding *a)
     batch->npending = a->nrest;
     a->asked = a->rest_asked;
     a->nrest = 0;
-    a->whole = a->stale = false;
+    a->whole = false;
 }
 
 /* Tries once to add the pending keys to the newest layer that is open.  Those that are still

@@ -268,7 +268,7 @@ static int take_added(struct pass *pass, const struct request *request,
     size_t nbits = layer_of(pass, i)->key_nbits;
     bool proves = batch->proves[i];
     int nset = batch_take_bits(pass->c, &batch->answer[pass_key(pass, i)], reply, nbits, proves,
-                               request->again || pass->again);
+                               request->again);
     if (nset < 0)
         return nset;
     if (!proves)

@@ -17,7 +17,6 @@ struct pass {
     perhaps_cluster *c;
     unsigned from, to; /* the layers */
     bool adds;         /* to the last one */
-    bool again;        /* what is added may be there by an add of this client */
     bool replicas;     /* may be asked */
     size_t nkeys, nwatches, nturns, nasks;
     uint64_t watched; /* a bit for each layer: all partitions that are asked are watched */

@@ -148,7 +148,8 @@ static void write_reserve(const perhaps_cluster *c, unsigned number, struct scri
     const struct room_layer *layer = &c->room->layer[number];
     bool many = layer->sent_need > FEW_KEYS;
     *script = (struct script){ .text = reserve_text, .again = layer->doubted };
-    script->parting = c->parting && !layer->doubted && !c->nodes.acknowledge;
+    script->parting = c->parting && number + 1 == c->nlayers && !layer->doubted &&
+                      !c->nodes.acknowledge; /* it closes the connection */
     script_put(script, "%u", number);
     script_put(script, "%s", c->room->owner);
     script_put(script, "%ju", (uintmax_t)layer->sequence);

@@ -48,8 +48,7 @@ struct room_told {
 int room_join(perhaps_cluster *c);
 
 /* Ends that.  The last handle of the process gives back all that is not used, as far as the
- * servers can be reached.  If there is nothing to give back, and it is being freed, it only
- * tells them what was used, and does not wait for an answer. */
+ * servers can be reached.  If it is being freed it does not wait for the last answer. */
 void room_leave(perhaps_cluster *c);
 
 /* Takes room for up to n keys of a layer.  Each must be told by room_use() afterwards. */

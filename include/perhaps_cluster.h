@@ -172,6 +172,9 @@ enum perhaps_answer {
     PERHAPS_ANSWER_UNKNOWN = 2, /* a server that is needed did not answer */
 };
 
+/* How many keys of a call are under way at once. */
+enum { PERHAPS_CLUSTER_BATCH = 32768 };
+
 /* Adds keys unless they are perhaps there, and tells in answers[] (NULL is allowed) which were:
  * enum perhaps_answer for each.  The keys of one call go to all nodes at once: with thousands
  * of keys a call is many times faster than calls with one key each.
@@ -192,7 +195,6 @@ enum perhaps_answer {
  * if alone.  The next PERHAPS_CLUSTER_BATCH may have been added or not: those whose answer is
  * not UNKNOWN are in.  None behind these was sent.  Only keys that were added, or may have
  * been, take room. */
-enum { PERHAPS_CLUSTER_BATCH = 32768 };
 PERHAPS_API int perhaps_cluster_add_many(perhaps_cluster *cluster,
                                          const struct perhaps_keys *keys, uint8_t *answers,
                                          size_t *done);
