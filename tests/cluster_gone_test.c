@@ -370,7 +370,7 @@ TEST(test_broken_reservations)
  * error. */
 TEST(test_nobody_to_tell)
 {
-    enum { ALL = 100 };
+    enum { ALL = 300 };
     struct perhaps_options options = { .capacity = ALL, .fpr = 1e-11 };
     uint64_t number[ALL];
     struct server server;
