@@ -82,7 +82,8 @@ int cf_scandump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- LOADCHUNK --------------------------------------------------------------------------- */
 
-/* Makes an incomplete filter of a header.  Returns NULL or the text of an error. */
+/* Makes an incomplete filter of a header, in place of one that is not complete yet.  Returns
+ * NULL or the text of an error. */
 static const char *begin(struct opened *o, const struct perhaps_key *data, enum family family)
 {
     const char *why = NULL;
@@ -98,16 +99,31 @@ static const char *begin(struct opened *o, const struct perhaps_key *data, enum 
     return texts[family].header ? texts[family].header : "ERR received bad data";
 }
 
+/* Replicates that a filter begins anew with its header. */
+static void replicate_header(RedisModuleCtx *ctx, const struct opened *o,
+                             const RedisModuleString *command)
+{
+    struct dump header;
+    size_t nbytes;
+    if (!o->form->dump(o->filter, 0, &header)) {
+        server.Replicate(ctx, server.StringPtrLen(command, &nbytes), "slb", o->name, 1LL,
+                         header.bytes, header.nbytes);
+        memory_give(header.memory);
+    }
+}
+
 /* Pieces that make no filter are of no use, and are gone: on all servers alike, since otherwise
- * a replica would keep those that it has, and would not take others instead. */
-static const char *load(RedisModuleCtx *ctx, const struct opened *o, uint64_t position,
-                        const struct perhaps_key *data, enum family family)
+ * a replica would keep those that it has, and would not take others instead.  The key stays an
+ * incomplete filter: were it gone, the next add would make another in its place, which denies
+ * all that this one had. */
+static const char *load(RedisModuleCtx *ctx, const struct opened *o, RedisModuleString **argv,
+                        uint64_t position, const struct perhaps_key *data, enum family family)
 {
     const char *why = NULL;
     int error = o->form->load(o->filter, position, data->bytes, data->nbytes, &why);
     if (error == PERHAPS_ERR_DAMAGED) {
-        server.DeleteKey(o->key);
-        server.Replicate(ctx, "DEL", "s", o->name);
+        replicate_header(ctx, o, argv[0]);
+        key_changed(ctx, o, texts[family].load_event);
     }
     return !error ? NULL : texts[family].chunk ? texts[family].chunk : why;
 }
@@ -128,14 +144,16 @@ static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     struct perhaps_key data = word_item(argv[3]);
     if (o.found == KEY_OTHER)
         error = WRONGTYPE;
-    else if (o.found == KEY_MISSING)
-        error = position == 1 ? begin(&o, &data, family) : NOT_FOUND;
+    else if (o.found == KEY_MISSING && position != 1)
+        error = NOT_FOUND;
+    else if (position == 1 && o.found != KEY_FOUND)
+        error = begin(&o, &data, family);
     else if (position == 1 && family == FAMILY_CUCKOO)
         error = EXISTS;
     else if (position <= 1)
         error = "ERR invalid offset - no link found";
     else
-        error = load(ctx, &o, (uint64_t)position, &data, family);
+        error = load(ctx, &o, argv, (uint64_t)position, &data, family);
     if (error) {
         server.ReplyWithError(ctx, error);
     } else {

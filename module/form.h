@@ -107,9 +107,9 @@ struct form {
 
     /* Takes the piece that LOADCHUNK gives with this position: what dump() returned as 'next'
      * beside it.  Pieces come in order; one that came already may come again.  Returns 0;
-     * PERHAPS_ERR_DAMAGED if this was the last piece, and they make no filter: then they are
-     * lost, and the caller deletes it; or another error, having changed nothing.  Errors set
-     * *why. */
+     * PERHAPS_ERR_DAMAGED if this was the last piece, and they make no filter: then all are
+     * lost, and it is as behind begin_load(); or another error, having changed nothing.
+     * Errors set *why. */
     int (*load)(void *filter, uint64_t position, const char *bytes, size_t nbytes,
                 const char **why);
 

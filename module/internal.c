@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "replies.h"
+#include "running.h"
 #include "settings.h"
 #include "words.h"
 
@@ -159,7 +160,7 @@ bool window_to_present(RedisModuleCtx *ctx, const struct opened *o)
 {
     if (!is_window(o))
         return false;
-    if (server.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING))
+    if (running_now() != RUNNING_COMMAND)
         return true;
     uint64_t now_ms = (uint64_t)server.Milliseconds();
     tell_ahead(ctx, o, now_ms);
@@ -175,7 +176,7 @@ bool window_to_present(RedisModuleCtx *ctx, const struct opened *o)
 static bool move_window(RedisModuleCtx *ctx, const struct opened *o, uint64_t to_ms)
 {
     const uint64_t now_ms = (uint64_t)server.Milliseconds();
-    const bool replayed = server.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING);
+    const bool replayed = running_now() != RUNNING_COMMAND;
     const uint64_t back_ms = replayed || to_ms > now_ms ? to_ms : now_ms;
     if (!replayed && to_ms > now_ms && to_ms - now_ms > own_window_ms(o->filter))
         return false;

@@ -38,28 +38,31 @@ void add_end(struct adding *a)
     memory_give(a->memory);
 }
 
-/* Adds the items from number 'at' on, and sets *done to how many were added before the error
- * that it returns. */
-static int add_from(const struct opened *o, struct adding *a, size_t at, bool is_window,
-                    bool unless_present, size_t *done)
+/* Adds up to 'n' items from number 'at' on, and sets *done to how many were added before the
+ * error that it returns. */
+static int add_from(const struct opened *o, struct adding *a, size_t at, size_t n,
+                    bool is_window, bool unless_present, size_t *done)
 {
-    size_t left = a->n - at;
     if (is_window)
-        return own_add_to_window(o->filter, a->items + at, left, a->was_present + at,
+        return own_add_to_window(o->filter, a->items + at, n, a->was_present + at,
                                  a->is_change + at, done);
     int error =
-        o->form->add(o->filter, a->items + at, left, unless_present, a->was_present + at, done);
+        o->form->add(o->filter, a->items + at, n, unless_present, a->was_present + at, done);
     for (size_t i = at; i < at + *done; i++)
         a->is_change[i] = !a->was_present[i];
     return error;
 }
 
+/* Behind a refused item, which may be one of many, it begins anew with one item. */
 void add_run(RedisModuleCtx *ctx, struct opened *o, struct adding *a, const struct manner *m)
 {
     bool is_window = window_to_present(ctx, o), goes_on = true;
+    size_t most = a->n;
     while (a->done < a->n && goes_on) {
+        const size_t left = a->n - a->done, n = most < left ? most : left;
         size_t done;
-        int error = add_from(o, a, a->done, is_window, m->unless_present, &done);
+        int error = add_from(o, a, a->done, n, is_window, m->unless_present, &done);
+        most = error ? 1 : 2 * n;
         a->done += done;
         if (error) {
             a->error = error;

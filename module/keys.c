@@ -1,8 +1,8 @@
 /* keys.c - keys of the server that hold filters. */
 #include "keys.h"
 
-#include "memory.h"
 #include "replies.h"
+#include "running.h"
 
 struct tally tally;
 
@@ -10,7 +10,7 @@ struct opened key_open(RedisModuleCtx *ctx, RedisModuleString *name, int mode,
                        enum family family)
 {
     struct opened o = { .key = server.OpenKey(ctx, name, mode), .name = name };
-    memory_begin(ctx);
+    running_command(ctx);
     if (!o.key || server.KeyType(o.key) == KEYTYPE_EMPTY)
         return o;
     RedisModuleType *type = server.ModuleTypeGetType(o.key);
@@ -26,7 +26,7 @@ struct opened key_open(RedisModuleCtx *ctx, RedisModuleString *name, int mode,
 
 void key_close(const struct opened *o)
 {
-    memory_begin(NULL);
+    running_end();
     if (o->key)
         server.CloseKey(o->key);
 }

@@ -114,7 +114,10 @@ RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     const int version =
         PERHAPS_VERSION_MAJOR * 10000 + PERHAPS_VERSION_MINOR * 100 + PERHAPS_VERSION_PATCH;
     server.SetModuleAttribs(ctx, module_name, version, 1);
-    server.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_NO_IMPLICIT_SIGNAL_MODIFIED |
-                                     OPTION_HANDLE_REPL_ASYNC_LOAD);
+    int options = OPTION_HANDLE_IO_ERRORS | OPTION_NO_IMPLICIT_SIGNAL_MODIFIED |
+                  OPTION_HANDLE_REPL_ASYNC_LOAD;
+    if (server.is_valkey)
+        options |= OPTION_VALKEY_ATOMIC_SLOT_MIGRATION;
+    server.SetModuleOptions(ctx, options);
     return register_all(ctx, argv, argc);
 }

@@ -4,26 +4,23 @@
 #include <perhaps_build.h>
 #include <string.h>
 
-static RedisModuleCtx *current; /* of the command that runs, or NULL */
-static unsigned long long taken;
+#include "running.h"
 
-void memory_begin(RedisModuleCtx *ctx)
-{
-    current = ctx;
-}
+static unsigned long long taken;
 
 /* Returns how many bytes maxmemory leaves.  If the server may throw keys away to make room,
  * these are all that maxmemory allows. */
 static unsigned long long maxmemory_leaves(void)
 {
-    int flags = current ? server.GetContextFlags(current) : CTX_LOADING;
-    if (flags & (CTX_LOADING | CTX_REPLICATED) || !(flags & CTX_MAXMEMORY))
+    RedisModuleCtx *ctx = running_context();
+    const int flags = server.GetContextFlags(ctx);
+    if (!(flags & CTX_MAXMEMORY))
         return ~0ULL;
-    RedisModuleServerInfoData *info = server.GetServerInfo(current, "memory");
+    RedisModuleServerInfoData *info = server.GetServerInfo(ctx, "memory");
     int error = 0;
     unsigned long long most = server.ServerInfoGetFieldUnsigned(info, "maxmemory", &error);
     unsigned long long used = server.ServerInfoGetFieldUnsigned(info, "used_memory", &error);
-    server.FreeServerInfo(current, info);
+    server.FreeServerInfo(ctx, info);
     if (error || flags & CTX_EVICT)
         used = 0;
     return error ? ~0ULL : most > used ? most - used : 0;
@@ -31,7 +28,7 @@ static unsigned long long maxmemory_leaves(void)
 
 static bool is_too_much(size_t nbytes)
 {
-    return nbytes >= MEMORY_LOOK_NBYTES &&
+    return nbytes >= MEMORY_LOOK_NBYTES && running_now() == RUNNING_COMMAND &&
            (nbytes > perhaps_host_memory_nbytes() || nbytes > maxmemory_leaves());
 }
 
@@ -62,9 +59,19 @@ static size_t size_of(void *memory)
     return server.MallocSize ? server.MallocSize(memory) : 0;
 }
 
+/* Returns whether the server shall rather end itself, as it does where it lacks memory for its
+ * own keys: what is on disk or at the master is whole then. */
+static bool is_needed(void)
+{
+    const enum running running = running_now();
+    return running == RUNNING_REPLAY || running == RUNNING_SAVE;
+}
+
 static void *take(size_t nbytes, void *(*from_server)(size_t nbytes))
 {
     void *memory = is_too_much(nbytes) ? NULL : from_server(nbytes);
+    if (!memory && is_needed())
+        memory = server.Calloc(1, nbytes);
     if (memory)
         __atomic_fetch_add(&taken, size_of(memory), __ATOMIC_RELAXED);
     return memory;

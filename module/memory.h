@@ -5,14 +5,11 @@
 #include "server.h"
 #include <perhaps.h>
 
-/* To be called when a command begins; with NULL when a filter is read from an RDB. */
-void memory_begin(RedisModuleCtx *ctx);
-
-/* Returns 'nbytes' bytes that are zero; or NULL if there is too little memory: more than
- * perhaps_host_memory_nbytes(), or than maxmemory leaves.  Blocks of less than
- * MEMORY_LOOK_NBYTES are not looked at so closely, since the server refuses commands that take
- * memory when it is full (deny-oom).  While a command of the master or of an AOF is replayed,
- * only what the machine has counts: a replica must not refuse what its master did. */
+/* Returns 'nbytes' bytes that are zero; or NULL if there is too little memory.  For the command
+ * of a client that is more than perhaps_host_memory_nbytes(), or than maxmemory leaves.  Blocks
+ * of less than MEMORY_LOOK_NBYTES are not looked at so closely, since the server refuses
+ * commands that take memory when it is full (deny-oom).  Else there is no limit; and what must
+ * not fail (running.h) does not: the server ends itself if the system has no memory. */
 enum { MEMORY_LOOK_NBYTES = 16 << 20 };
 void *memory_take(size_t nbytes);
 

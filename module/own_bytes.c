@@ -192,7 +192,8 @@ static int complete(struct own *own, const char **why)
         return 0;
     }
     pieces_release(&own->loading->pieces);
-    *why = error == PERHAPS_ERR_MEMORY ? "ERR Insufficient memory to create filter"
+    *why = error == PERHAPS_ERR_MEMORY ? "ERR Insufficient memory to create filter: load it "
+                                         "again from its header"
                                        : "ERR received bad data, or of a filter that changed "
                                          "while it was dumped: load it again from its header";
     return PERHAPS_ERR_DAMAGED;

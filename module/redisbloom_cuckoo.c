@@ -22,6 +22,7 @@
 
 #include "memory.h"
 #include "redisbloom.h"
+#include "running.h"
 #include "settings.h"
 
 enum {
@@ -134,7 +135,8 @@ static int grow(struct cuckoo *c)
     const size_t n = c->body.nblocks;
     if (!c->expansion)
         return PERHAPS_ERR_FULL;
-    if (n >= FILTERS_MOST || (long long)n >= settings.cf_max_expansions ||
+    const bool is_command = running_now() == RUNNING_COMMAND;
+    if (n >= FILTERS_MOST || (is_command && (long long)n >= settings.cf_max_expansions) ||
         c->body.blocks[n - 1].nbytes > SLOTS_MOST / c->expansion)
         return PERHAPS_ERR_LAYERS;
     return body_append_block(&c->body, c->body.blocks[n - 1].nbytes * c->expansion);

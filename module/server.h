@@ -60,6 +60,7 @@ enum {
     OPTION_HANDLE_IO_ERRORS = 1 << 0,
     OPTION_NO_IMPLICIT_SIGNAL_MODIFIED = 1 << 1, /* SignalModifiedKey() does it */
     OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2,
+    OPTION_VALKEY_ATOMIC_SLOT_MIGRATION = 1 << 5, /* HANDLE_ATOMIC_SLOT_MIGRATION, of Valkey */
 };
 
 /* NotifyKeyspaceEvent() */
@@ -239,7 +240,6 @@ typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString *
     REQUIRED(void, CloseKey, (RedisModuleKey * key))                                           \
     REQUIRED(int, KeyType, (RedisModuleKey * key))                                             \
     REQUIRED(size_t, ValueLength, (RedisModuleKey * key))                                      \
-    REQUIRED(int, DeleteKey, (RedisModuleKey * key))                                           \
     REQUIRED(char *, StringDMA, (RedisModuleKey * key, size_t * nbytes, int mode))             \
     REQUIRED(                                                                                  \
         RedisModuleType *, CreateDataType,                                                     \
@@ -273,6 +273,7 @@ typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString *
     REQUIRED(long long, CallReplyInteger, (RedisModuleCallReply * reply))                      \
     REQUIRED(void, FreeCallReply, (RedisModuleCallReply * reply))                              \
     REQUIRED(int, GetContextFlags, (RedisModuleCtx * ctx))                                     \
+    OPTIONAL(int, MustObeyClient, (RedisModuleCtx * ctx))                                      \
     REQUIRED(long long, Milliseconds, (void))                                                  \
     REQUIRED(int, SignalModifiedKey, (RedisModuleCtx * ctx, RedisModuleString * name))         \
     REQUIRED(int, NotifyKeyspaceEvent,                                                         \

@@ -3,14 +3,16 @@
 
 #include "keys.h"
 #include "memory.h"
+#include "running.h"
 
 /* Freeing is work for another thread from so many pages on. */
 enum { PAGE_NBYTES = 4096 };
 
 static void *read(const struct form *form, RedisModuleIO *rdb, int encoding)
 {
-    memory_begin(NULL);
+    running_load();
     void *filter = form->read(rdb, encoding);
+    running_end();
     if (filter)
         __atomic_fetch_add(&tally.filters, 1, __ATOMIC_RELAXED);
     else
@@ -22,15 +24,11 @@ static void *read(const struct form *form, RedisModuleIO *rdb, int encoding)
 }
 
 /* Writes LOADCHUNKs of all pieces. */
-static void rewrite(const struct form *form, RedisModuleIO *aof, RedisModuleString *key,
-                    const void *filter)
+static void write_chunks(const struct form *form, RedisModuleIO *aof, RedisModuleString *key,
+                         const void *filter)
 {
     const char *command = form->family == FAMILY_BLOOM ? "BF.LOADCHUNK" : "CF.LOADCHUNK";
     struct dump piece;
-    if (form->rewrite) {
-        form->rewrite(aof, key, filter);
-        return;
-    }
     for (uint64_t position = 0;; position = piece.next) {
         if (form->dump(filter, position, &piece)) {
             server.LogIOError(aof, "warning", "too little memory to write a filter");
@@ -44,6 +42,24 @@ static void rewrite(const struct form *form, RedisModuleIO *aof, RedisModuleStri
     }
 }
 
+static void rewrite(const struct form *form, RedisModuleIO *aof, RedisModuleString *key,
+                    const void *filter)
+{
+    running_save();
+    if (form->rewrite)
+        form->rewrite(aof, key, filter);
+    else
+        write_chunks(form, aof, key, filter);
+    running_end();
+}
+
+static void save(const struct form *form, RedisModuleIO *rdb, const void *filter)
+{
+    running_save();
+    form->save(rdb, filter);
+    running_end();
+}
+
 static void release(const struct form *form, void *filter)
 {
     __atomic_fetch_sub(&tally.filters, 1, __ATOMIC_RELAXED);
@@ -52,7 +68,9 @@ static void release(const struct form *form, void *filter)
 
 static void *copy(const struct form *form, const void *filter)
 {
+    running_command(NULL);
     void *copied = form->copy(filter);
+    running_end();
     if (copied)
         __atomic_fetch_add(&tally.filters, 1, __ATOMIC_RELAXED);
     return copied;
@@ -66,7 +84,7 @@ static void *copy(const struct form *form, const void *filter)
     }                                                                                          \
     static void form##_save(RedisModuleIO *rdb, void *filter)                                  \
     {                                                                                          \
-        (form).save(rdb, filter);                                                              \
+        save(&(form), rdb, filter);                                                            \
     }                                                                                          \
     static void form##_rewrite(RedisModuleIO *aof, RedisModuleString *key, void *filter)       \
     {                                                                                          \

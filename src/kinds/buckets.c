@@ -277,9 +277,10 @@ int table_insert(const struct table *t, const struct entry *e, bool unless_prese
         table_unlock(t, e->first, e->second);
         if (done)
             return 0;
+        if (table_copies(t, e) >= PERHAPS_COPIES_MAX) /* a search would meet nothing else */
+            return PERHAPS_ERR_COPIES;
         if (!table_make_room(t, &pair))
-            return table_copies(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES
-                                                            : PERHAPS_ERR_FULL;
+            return PERHAPS_ERR_FULL;
     }
 }
 

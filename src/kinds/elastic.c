@@ -268,8 +268,10 @@ static int insert_here(const struct spot *s, bool unless_present, bool *was_pres
     *was_present = unless_present && find_matches(s).count > 0;
     if (*was_present || table_put(&s->table, &s->pair, s->entry))
         return 0;
+    if (count_copies(s) >= PERHAPS_COPIES_MAX) /* a search would meet nothing else */
+        return PERHAPS_ERR_COPIES;
     if (!table_make_room(&s->table, &s->pair))
-        return count_copies(s) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
+        return PERHAPS_ERR_FULL;
     table_put(&s->table, &s->pair, s->entry);
     return 0;
 }

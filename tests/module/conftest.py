@@ -3,7 +3,7 @@ import pytest
 
 pytest.register_assert_rewrite("contract", "servers")
 
-from servers import Server, seed  # noqa: E402
+from servers import Server, seed, settings  # noqa: E402
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -23,10 +23,10 @@ def clean(server):
     talk = server.talk()
     talk.ok("FLUSHALL")
     talk.ok("CONFIG RESETSTAT")
-    usual = talk.ok("CONFIG GET bf.*")
+    usual = settings(talk)
     yield server
-    if talk.ok("CONFIG GET bf.*") != usual:
-        talk.ok(["CONFIG", "SET", *usual])
+    if settings(talk) != usual:
+        talk.ok(["CONFIG", "SET", *(word for pair in usual.items() for word in pair)])
     assert server.is_well(), server.text()[-10000:]
     for one in server.talks:
         one.close()

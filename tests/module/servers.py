@@ -55,6 +55,29 @@ def until(is_so, seconds=ENOUGH_S):
 # ---- Servers --------------------------------------------------------------------------------
 
 
+def version():
+    """What runs: its name in small letters, and its version as numbers."""
+    told = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout
+    name, numbers = re.search(r"(\w+) server v=([\d.]+)", told).groups()
+    return name.lower(), tuple(map(int, numbers.split(".")))
+
+
+NAME, VERSION = version()
+# Redis 8 calls a module's settings as the module does; others put the module's name before.
+PREFIX = "" if NAME == "redis" and VERSION >= (8,) else "bf."
+
+
+def as_named_here(text):
+    """Settings in a command or a configuration, "bf.bf-error-rate", as this server calls them."""
+    return re.sub(r"\bbf\.(?=[bc]f-)", PREFIX, text)
+
+
+def settings(talk):
+    """The settings of the module, by the names that they have in most servers."""
+    told = Map(talk.ok(f"CONFIG GET {PREFIX}bf-* {PREFIX}cf-*")).dict()
+    return {"bf." + name.decode().removeprefix("bf."): value.decode()
+            for name, value in told.items()}
+
 class NoStart(Exception):
     """A server ended at once; the text is its log."""
 
@@ -88,7 +111,7 @@ class Server:
         module = [f"loadmodule {MODULE} {self.module}"] if self.module is not None else []
         return ["bind 127.0.0.1", f"port {self.port}", f"dir {self.folder}", 'save ""',
                 f"logfile {self.log}", "enable-debug-command local", "set-proc-title no",
-                *module, *self.config]
+                *module, *map(as_named_here, self.config)]
 
     def start(self):
         for _ in range(5):  # the port may be taken between free_port() and now
@@ -215,7 +238,11 @@ def encode(words):
 
 def words_of(command):
     """The words of a command: of a text with spaces between them, or of a list."""
-    return command.split() if isinstance(command, str) else list(command)
+    if isinstance(command, str):
+        return as_named_here(command).split()
+    if command[0] == "CONFIG":
+        return [as_named_here(str(word)) for word in command]
+    return list(command)
 
 
 class Talk:
