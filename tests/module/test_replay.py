@@ -139,6 +139,7 @@ def test_limit_of_expansions():
         assert digests(replica) == digests(master)
         made.check(replica.client)
         replica.call('REPLICAOF', 'NO', 'ONE')
+        zoo.rewritten(replica)
         replica.restart()
         made.check(replica.client)
         replies = replica.call('CF.INSERT', 'f', 'ITEMS', *zoo.items('now', 20000))

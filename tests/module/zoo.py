@@ -147,8 +147,13 @@ def loadchunks(client, family, key, chunks):
 
 # ---- AOF ------------------------------------------------------------------------------------
 
-def rewrite(server):
-    server.call('BGREWRITEAOF')
+def rewritten(server):
+    """Waits until no AOF is being written anew, as replicas do behind a full synchronization."""
     wait_for(lambda: server.client.info('persistence')['aof_rewrite_in_progress'] == '0'
              and server.client.info('persistence')['aof_rewrite_scheduled'] == '0')
+
+
+def rewrite(server):
+    server.call('BGREWRITEAOF')
+    rewritten(server)
     assert server.client.info('persistence')['aof_last_bgrewrite_status'] == 'ok'
