@@ -127,7 +127,7 @@ MAKES = {  # how a filter is made for N items, and what adds to it
 
 
 def fields_of(client, family):
-    reply = client.call(f"{family}.INFO", "f")
+    reply = client.call(f"{family}.INFO", "f", "ALL")
     return dict(zip(reply[::2], reply[1::2]))
 
 

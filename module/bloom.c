@@ -249,18 +249,16 @@ static void reply_field(RedisModuleCtx *ctx, const struct info *info, size_t fie
         reply_number(ctx, values[field]);
 }
 
-static void reply_info(RedisModuleCtx *ctx, const struct info *info)
+/* Replies with RedisBloom's fields, since clients know no others; and with 'all' by ours, too. */
+static void reply_info(RedisModuleCtx *ctx, const struct info *info, bool all)
 {
-    reply_map(ctx, INFO_FIELDS + MORE_FIELDS + (info->window_ms > 0));
+    reply_map(ctx, INFO_FIELDS + (all ? more_fields(info) : 0));
     for (size_t i = 0; i < INFO_FIELDS; i++) {
         reply_text(ctx, info_names[i]);
         reply_field(ctx, info, i);
     }
-    reply_more(ctx, info);
-    if (info->window_ms) {
-        reply_text(ctx, "Window");
-        reply_number(ctx, info->window_ms);
-    }
+    if (all)
+        reply_more(ctx, info);
 }
 
 int bf_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -269,7 +267,8 @@ int bf_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct info info;
     if (argc < 2 || argc > 3)
         return server.WrongArity(ctx);
-    while (argc == 3 && field < INFO_FIELDS && !word_is(argv[2], info_words[field]))
+    const bool all = argc == 3 && word_is(argv[2], "ALL"), one = argc == 3 && !all;
+    while (one && field < INFO_FIELDS && !word_is(argv[2], info_words[field]))
         field++;
     struct opened o = key_open(ctx, argv[1], MODE_READ, FAMILY_BLOOM);
     if (key_refused(ctx, &o, NOT_FOUND)) {
@@ -278,11 +277,11 @@ int bf_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         server.ReplyWithError(ctx, "Invalid information value");
     } else {
         o.form->info(o.filter, &info);
-        if (argc == 2) {
-            reply_info(ctx, &info);
-        } else {
+        if (one) {
             reply_one(ctx, info_names[field]);
             reply_field(ctx, &info, field);
+        } else {
+            reply_info(ctx, &info, all);
         }
     }
     key_close(&o);
@@ -302,9 +301,21 @@ int bf_card(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return SERVER_OK;
 }
 
+/* The line of BF.DEBUG behind those that RedisBloom has. */
+static void reply_debug_of_ours(RedisModuleCtx *ctx, const struct info *info)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "bits_per_item:%.4g error_rate:%g error_rate_now:%.4g window_ms:%llu hash:%s",
+             info->bits_per_item, info->fpr_asked, info->fpr_now,
+             (unsigned long long)info->window_ms, info->hash);
+    reply_text(ctx, text);
+}
+
 int bf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct layer layer;
+    struct info info;
     char text[256];
     if (argc != 2)
         return server.WrongArity(ctx);
@@ -323,7 +334,9 @@ int bf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                      (unsigned long long)layer.items, layer.ratio);
             reply_text(ctx, text);
         }
-        server.ReplySetArrayLength(ctx, count + 1);
+        o.form->info(o.filter, &info);
+        reply_debug_of_ours(ctx, &info);
+        server.ReplySetArrayLength(ctx, count + 2);
     }
     key_close(&o);
     return SERVER_OK;

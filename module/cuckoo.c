@@ -289,7 +289,7 @@ static uint64_t expansion_of(const struct info *info)
     return info->expansion < 0 ? 0 : (uint64_t)info->expansion;
 }
 
-static void reply_info(RedisModuleCtx *ctx, const struct info *info)
+static void reply_info(RedisModuleCtx *ctx, const struct info *info, bool all)
 {
     const struct {
         const char *name;
@@ -305,12 +305,23 @@ static void reply_info(RedisModuleCtx *ctx, const struct info *info)
         { "Max iterations", info->max_iterations },
     };
     enum { FIELDS = sizeof fields / sizeof *fields };
-    reply_map(ctx, FIELDS + MORE_FIELDS);
+    reply_map(ctx, FIELDS + (all ? more_fields(info) : 0));
     for (size_t i = 0; i < FIELDS; i++) {
         reply_text(ctx, fields[i].name);
         reply_number(ctx, fields[i].value);
     }
-    reply_more(ctx, info);
+    if (all)
+        reply_more(ctx, info);
+}
+
+static void reply_info_known(RedisModuleCtx *ctx, const struct info *info)
+{
+    reply_info(ctx, info, false);
+}
+
+static void reply_info_all(RedisModuleCtx *ctx, const struct info *info)
+{
+    reply_info(ctx, info, true);
 }
 
 static void reply_debug(RedisModuleCtx *ctx, const struct info *info)
@@ -326,13 +337,11 @@ static void reply_debug(RedisModuleCtx *ctx, const struct info *info)
     reply_text(ctx, text);
 }
 
-static int tell(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+static int tell(RedisModuleCtx *ctx, RedisModuleString *key,
                 void (*reply)(RedisModuleCtx *ctx, const struct info *info))
 {
     struct info info;
-    if (argc != 2)
-        return server.WrongArity(ctx);
-    struct opened o = key_open(ctx, argv[1], MODE_READ, FAMILY_CUCKOO);
+    struct opened o = key_open(ctx, key, MODE_READ, FAMILY_CUCKOO);
     if (!key_refused(ctx, &o, NOT_FOUND)) {
         o.form->info(o.filter, &info);
         reply(ctx, &info);
@@ -343,10 +352,12 @@ static int tell(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 
 int cf_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return tell(ctx, argv, argc, reply_info);
+    if (argc == 3 && word_is(argv[2], "ALL"))
+        return tell(ctx, argv[1], reply_info_all);
+    return argc == 2 ? tell(ctx, argv[1], reply_info_known) : server.WrongArity(ctx);
 }
 
 int cf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return tell(ctx, argv, argc, reply_debug);
+    return argc == 2 ? tell(ctx, argv[1], reply_debug) : server.WrongArity(ctx);
 }

@@ -75,7 +75,13 @@ static args cuckoo_items[] = {
 static args info_field[] = {
     { TOKEN("CAPACITY", "capacity") },   { TOKEN("SIZE", "size") },
     { TOKEN("FILTERS", "filters") },     { TOKEN("ITEMS", "items") },
-    { TOKEN("EXPANSION", "expansion") }, { 0 },
+    { TOKEN("EXPANSION", "expansion") }, { TOKEN("ALL", "all") },
+    { 0 },
+};
+static args info_all[] = {
+    { KEY },
+    { TOKEN("ALL", "all"), .flags = ARG_FLAG_OPTIONAL },
+    { 0 },
 };
 static args info[] = {
     { KEY },
@@ -184,7 +190,7 @@ static const struct {
     { "CF.COMPACT",
       DOC("1.0.0", 2, changes, only_key, FILTER_BYTES,
           "Moves items of a cuckoo filter from its newer filters to older ones") },
-    { "CF.INFO", DOC("1.0.0", 2, asks, only_key, CONSTANT,
+    { "CF.INFO", DOC("1.0.0", -2, asks, info_all, CONSTANT,
                      "Tells the size of a cuckoo filter and how full it is") },
     { "CF.DEBUG",
       DOC("1.0.0", 2, asks, only_key, CONSTANT, "Describes a cuckoo filter in one line") },

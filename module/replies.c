@@ -29,6 +29,11 @@ void reply_one(RedisModuleCtx *ctx, const char *name)
     }
 }
 
+long more_fields(const struct info *info)
+{
+    return 4 + (info->window_ms > 0);
+}
+
 void reply_more(RedisModuleCtx *ctx, const struct info *info)
 {
     reply_text(ctx, "Bits per item");
@@ -39,6 +44,10 @@ void reply_more(RedisModuleCtx *ctx, const struct info *info)
     server.ReplyWithDouble(ctx, info->fpr_now);
     reply_text(ctx, "Hash");
     reply_text(ctx, info->hash);
+    if (info->window_ms) {
+        reply_text(ctx, "Window");
+        reply_number(ctx, info->window_ms);
+    }
 }
 
 void reply_text(RedisModuleCtx *ctx, const char *text)

@@ -19,8 +19,8 @@ void reply_map(RedisModuleCtx *ctx, long count);
 /* Begins the reply that consists of this one field: in RESP2 an array without its name. */
 void reply_one(RedisModuleCtx *ctx, const char *name);
 
-/* Appends the fields that come behind those that RedisBloom has: MORE_FIELDS pairs. */
-enum { MORE_FIELDS = 4 };
+/* Appends the fields that come behind those that RedisBloom has, and tells how many pairs. */
+long more_fields(const struct info *info);
 void reply_more(RedisModuleCtx *ctx, const struct info *info);
 
 void reply_text(RedisModuleCtx *ctx, const char *text);

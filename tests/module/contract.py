@@ -45,7 +45,7 @@ COMMANDS = {
     "CF.COUNT": ("read", False, 3),
     "CF.DEL": ("write", True, 3),
     "CF.COMPACT": ("write", False, 2),
-    "CF.INFO": ("read", True, 2),
+    "CF.INFO": ("read", True, -2),
     "CF.DEBUG": ("read", False, 2),
     "CF.SCANDUMP": ("read", False, 3),
     "CF.LOADCHUNK": ("write", False, 4),

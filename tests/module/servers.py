@@ -323,8 +323,8 @@ class Talk:
         return text if self.protocol == 3 else in_resp2(text)
 
     def info(self, key, family="BF"):
-        """What BF.INFO or CF.INFO tell, by name."""
-        fields = Map(self.ok([family + ".INFO", key])).dict()
+        """All that BF.INFO or CF.INFO tell, by name."""
+        fields = Map(self.ok([family + ".INFO", key, "ALL"])).dict()
         return {name.decode(): value for name, value in fields.items()}
 
     def digest(self):

@@ -27,7 +27,7 @@ def at_most(n, rate):
 
 
 def told(client, key, family):
-    reply = client.call(family + '.INFO', key)
+    reply = client.call(family + '.INFO', key, 'ALL')
     return dict(zip(reply[::2], reply[1::2]))
 
 
@@ -151,7 +151,7 @@ def test_secrets_are_not_told(client):
     for key, family in (('k', 'BF'), ('c', 'CF')):
         secret = client.call(family + '.SCANDUMP', key, 0)[1][96:112]
         assert len(set(secret)) > 4
-        shown = [client.call(family + '.INFO', key), client.call(family + '.DEBUG', key),
+        shown = [client.call(family + '.INFO', key, 'ALL'), client.call(family + '.DEBUG', key),
                  client.call('INFO', 'everything'), client.call('OBJECT', 'ENCODING', key)]
         assert secret.hex() not in repr(shown) and repr(secret)[2:-1] not in repr(shown)
 

@@ -88,6 +88,8 @@ REFUSED = [
     ("CF.INFO n", NOT_FOUND),
     ("CF.INFO s", WRONGTYPE),
     ("CF.INFO b", WRONGTYPE),
+    ("CF.INFO f SIZE", ARITY),
+    ("CF.INFO n ALL", NOT_FOUND),
     ("CF.DEBUG n", NOT_FOUND),
     ("CF.SCANDUMP n 0", NOT_FOUND),
     ("CF.SCANDUMP f x", "-Invalid position"),
@@ -306,9 +308,9 @@ def test_info(talk):
     talk.ok("CF.DEL f b")
     reply = talk.get("CF.INFO f")
     assert isinstance(reply, Map) == (talk.protocol == 3)
-    assert [name.decode() for name in reply[:16:2]] == FIELDS
-    assert all(type(value) is int for value in reply[1:16:2])
-    values = dict(zip(FIELDS, reply[1:16:2]))
+    assert [name.decode() for name in reply[::2]] == FIELDS  # go-redis fails if there are others
+    assert all(type(value) is int for value in reply[1::2])
+    values = dict(zip(FIELDS, reply[1::2]))
     assert values["Size"] > 0 and values["Number of buckets"] > 0
     assert [values[name] for name in FIELDS[2:5]] == [1, 2, 1]
     assert [values[name] for name in FIELDS[5:]] == [4, 3, 7]

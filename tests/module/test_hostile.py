@@ -40,6 +40,7 @@ def use(client, key):
     family = 'CF' if 'CF' in client.call('TYPE', key).decode() else 'BF'
     words = zoo.items('used', 30)
     commands = [(family + '.EXISTS', key, 'item 1'), (family + '.INFO', key),
+                (family + '.INFO', key, 'ALL'),
                 (family + '.DEBUG', key), ('MEMORY', 'USAGE', key),
                 ('DEBUG', 'DIGEST-VALUE', key), (family + '.SCANDUMP', key, 0),
                 (family + '.SCANDUMP', key, 1), ('COPY', key, 'copy', 'REPLACE')]

@@ -435,8 +435,8 @@ def test_no_command_shows_the_secret(talk2):
     """Two filters that differ in nothing but the secret tell the same."""
     for key in "fg":
         talk2.ok(f"BF.RESERVE {key} .01 100")
-    for command in "BF.INFO", "BF.DEBUG", "BF.CARD":
-        assert talk2.get(f"{command} f") == talk2.get(f"{command} g")
+    for command in "BF.INFO {}", "BF.INFO {} ALL", "BF.DEBUG {}", "BF.CARD {}":
+        assert talk2.get(command.format("f")) == talk2.get(command.format("g"))
 
 
 def test_internal_commands(talk):

@@ -100,7 +100,7 @@ class Filter:
 
 def counts(client, made):
     """What INFO tells, but for sizes in memory and figures that follow from them."""
-    told = client.call(made.family + '.INFO', made.key)
+    told = client.call(made.family + '.INFO', made.key, 'ALL')
     pairs = dict(zip(told[::2], told[1::2]))
     return {name: value for name, value in pairs.items()
             if name not in (b'Size', b'Bits per item')}
