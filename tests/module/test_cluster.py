@@ -39,6 +39,14 @@ def owner(servers, slot):
     raise AssertionError('nobody serves slot %d' % slot)
 
 
+def tag(servers, name):
+    """Returns the beginning of keys, {name 17}, that all lie in a slot of the first server."""
+    names = ('%s %d' % (name, i) for i in range(SLOTS))
+    return '{%s}' % next(one for one in names
+                         if owner(servers, servers[0].call('CLUSTER', 'KEYSLOT', one))
+                         is servers[0])
+
+
 def move(servers, slot, to):
     """Moves a slot and its keys, as redis-cli --cluster reshard does."""
     source = owner(servers, slot)
@@ -116,9 +124,7 @@ def test_slots_move_under_load(servers):
 def test_moved_filters_are_the_same(servers):
     """All kinds go to each master in turn and come back as they were."""
     masters, client = servers[:3], servers[0].client
-    mine = '{%s}' % next(str(i) for i in range(SLOTS)
-                         if owner(servers, client.call('CLUSTER', 'KEYSLOT', str(i)))
-                         is servers[0])
+    mine = tag(servers, 'moved')
     filters = [zoo.Filter(kind, mine + kind).make(client) for kind in zoo.KINDS]
     before = zoo.likenesses(client, filters)
     slot = client.call('CLUSTER', 'KEYSLOT', mine)
@@ -126,6 +132,80 @@ def test_moved_filters_are_the_same(servers):
         move(servers, slot, to)
         zoo.check_all(to.client, filters, before)
 
+
+# ---- Atomic migration, of Valkey 9 -----------------------------------------------------------
+
+def migrate(servers, slot, to):
+    """Moves a slot at once, while its commands are still served."""
+    source = owner(servers, slot)
+    source.call('CLUSTER', 'MIGRATESLOTS', 'SLOTSRANGE', slot, slot, 'NODE',
+                to.call('CLUSTER', 'MYID'))
+
+    def is_done():
+        for one in source.call('CLUSTER', 'GETSLOTMIGRATIONS'):
+            told = dict(zip(one[::2], one[1::2]))
+            assert told[b'state'] not in (b'failed', b'cancelled'), told
+            if told[b'state'] != b'success':
+                return False
+        return True
+    wait_for(is_done)
+    wait_for(lambda: owner(servers, slot) is to)
+
+
+def is_atomic(servers):
+    reply = servers[0].ask('CLUSTER', 'GETSLOTMIGRATIONS')
+    if isinstance(reply, Refused):
+        pytest.skip('this server has no atomic migration of slots')
+
+
+def test_atomic_migration(servers):
+    """Filters of all forms, whole and half loaded, are the same on the node that gets them, and
+    on its replica."""
+    is_atomic(servers)
+    masters, client = servers[:3], servers[0].client
+    mine = tag(servers, 'atomic')
+    filters = [zoo.Filter(kind, mine + kind).make(client) for kind in zoo.KINDS]
+    for kind in ('bf_scaling', 'cf_unreserved', 'bf_foreign', 'cf_foreign'):
+        family = kind[:2].upper()
+        chunks = zoo.scandump(client, family, mine + kind)
+        zoo.loadchunks(client, family, mine + 'half ' + kind, chunks[:1])
+    keys = client.call('KEYS', mine + '*')
+    before = zoo.likenesses(client, filters)
+    dumps = {key: client.call('DUMP', key) for key in keys}
+    slot = client.call('CLUSTER', 'KEYSLOT', mine)
+    for at in (1, 2, 0):
+        migrate(servers, slot, masters[at])
+        zoo.check_all(masters[at].client, filters, before)
+        assert {key: masters[at].call('DUMP', key) for key in keys} == dumps
+        assert masters[at].call('WAIT', 1, 60000) == 1
+        link = servers[3 + at].connect()
+        link.call('READONLY')
+        assert {key: link.call('DUMP', key) for key in keys} == dumps
+        link.close()
+
+
+def test_atomic_migration_under_load(servers):
+    is_atomic(servers)
+    masters, random = servers[:3], draw('atomic')
+    keys = ['%s load %d' % (family, i) for i in range(3) for family in ('bf', 'cf')]
+    slots = [masters[0].call('CLUSTER', 'KEYSLOT', key) for key in keys]
+    client = ClusterClient(servers)
+    client.call('BF.RESERVE', keys[0], '0.001', 100, 'WINDOW', '24h')
+    workers = [Worker(servers, keys[:3]), Worker(servers, keys[3:])]
+    for _ in range(20):
+        slot = random.choice(slots)
+        source = owner(servers, slot)
+        migrate(servers, slot, random.choice([one for one in masters if one is not source]))
+        if not all(one.thread.is_alive() for one in workers):
+            break  # end() tells why
+    for worker in workers:
+        for key, items in worker.end().items():
+            command = 'CF.MEXISTS' if key.startswith('cf') else 'BF.MEXISTS'
+            assert client.call(command, key, *items) == [1] * len(items), key
+        assert worker.denied == []
+
+
+# ---- Replicas --------------------------------------------------------------------------------
 
 def test_replicas_have_it_all(servers):
     """A replica answers questions after READONLY, and redirects without it."""
