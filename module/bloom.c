@@ -156,10 +156,23 @@ static int add_words(RedisModuleCtx *ctx, RedisModuleString **argv, RedisModuleS
 
 int bf_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
+    const struct manner manner = { .unless_present = true, .event = "bf.add" };
     const struct wish wish = usual_wish();
+    bool was_present;
     if (argc != 3)
         return server.WrongArity(ctx);
-    return add_words(ctx, argv, argv + 2, 1, &wish, false, "bf.add");
+    struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
+    if (o.found != KEY_FOUND || is_window(&o)) {
+        key_close(&o);
+        return add_words(ctx, argv, argv + 2, 1, &wish, false, manner.event);
+    }
+    int error = add_single(ctx, &o, argv[2], &manner, &was_present);
+    if (error)
+        server.ReplyWithError(ctx, text_of_error(&o, error));
+    else
+        reply_bool(ctx, !was_present);
+    key_close(&o);
+    return SERVER_OK;
 }
 
 int bf_madd(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)

@@ -153,9 +153,21 @@ static int add_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
                    const struct manner *m)
 {
     const struct wish wish = usual_wish();
+    bool was_present;
     if (argc != 3)
         return server.WrongArity(ctx);
-    return add_words(ctx, argv, argv + 2, 1, &wish, m, ONE);
+    struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_CUCKOO);
+    if (o.found != KEY_FOUND) {
+        key_close(&o);
+        return add_words(ctx, argv, argv + 2, 1, &wish, m, ONE);
+    }
+    int error = add_single(ctx, &o, argv[2], m, &was_present);
+    if (error)
+        server.ReplyWithError(ctx, text_of_error(error));
+    else
+        reply_bool(ctx, !was_present);
+    key_close(&o);
+    return SERVER_OK;
 }
 
 int cf_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)

@@ -129,7 +129,7 @@ int perhaps_create_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
 
 /* ---- Windows ----------------------------------------------------------------------------- */
 
-static bool is_window(const struct opened *o)
+bool is_window(const struct opened *o)
 {
     return o->form == &own_bloom && own_window_ms(o->filter);
 }

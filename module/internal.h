@@ -11,6 +11,9 @@
  * its settings are.  Returns whether it succeeded; if not it has replied with an error. */
 bool key_create(RedisModuleCtx *ctx, struct opened *o, const struct wish *wish);
 
+/* Returns whether an open key holds a window, whose time must be moved on before an add. */
+bool is_window(const struct opened *o);
+
 /* Returns the time at which a question is asked to a window; 0 for other filters. */
 uint64_t window_present(const struct opened *o);
 

@@ -78,21 +78,36 @@ void add_run(RedisModuleCtx *ctx, struct opened *o, struct adding *a, const stru
     tally.adds += a->changed;
 }
 
+int add_single(RedisModuleCtx *ctx, const struct opened *o, const RedisModuleString *word,
+               const struct manner *m, bool *was_present)
+{
+    const struct perhaps_key item = word_item(word);
+    size_t done;
+    int error = o->form->add(o->filter, &item, 1, m->unless_present, was_present, &done);
+    tally.refusals += error != 0;
+    if (error || *was_present)
+        return error;
+    tally.adds++;
+    server.ReplicateVerbatim(ctx);
+    key_changed(ctx, o, m->event);
+    return 0;
+}
+
 /* The name of the command is as the user gave it, who may have renamed it everywhere. */
 void add_replicate(RedisModuleCtx *ctx, const struct opened *o, const struct adding *a,
                    RedisModuleString **argv, bool insert, bool created, const struct manner *m)
 {
     size_t nbytes;
-    const char *command = server.StringPtrLen(argv[0], &nbytes);
     if (!a->changed)
         return;
     if (insert)
-        server.Replicate(ctx, command, "sccv", o->name, "NOCREATE", "ITEMS", a->changing,
-                         a->changed);
+        server.Replicate(ctx, server.StringPtrLen(argv[0], &nbytes), "sccv", o->name,
+                         "NOCREATE", "ITEMS", a->changing, a->changed);
     else if (a->changed == a->n && !created)
         server.ReplicateVerbatim(ctx);
     else
-        server.Replicate(ctx, command, "sv", o->name, a->changing, a->changed);
+        server.Replicate(ctx, server.StringPtrLen(argv[0], &nbytes), "sv", o->name, a->changing,
+                         a->changed);
     key_changed(ctx, o, m->event);
 }
 

@@ -35,6 +35,11 @@ struct manner {
  * replicated; a command that is replayed does not: its time has been replicated before it. */
 void add_run(RedisModuleCtx *ctx, struct opened *o, struct adding *a, const struct manner *m);
 
+/* Does all of that, and what add_replicate() does, for a command that adds this one item to a
+ * filter which is there and is no window.  Returns the error that refused it, or 0. */
+int add_single(RedisModuleCtx *ctx, const struct opened *o, const RedisModuleString *word,
+               const struct manner *m, bool *was_present);
+
 /* Replicates what changed something, and tells listeners.  'insert': the command is an INSERT,
  * and takes items behind its options.  'created': the filter was made by this command. */
 void add_replicate(RedisModuleCtx *ctx, const struct opened *o, const struct adding *a,

@@ -11,9 +11,11 @@ struct opened key_open(RedisModuleCtx *ctx, RedisModuleString *name, int mode,
 {
     struct opened o = { .key = server.OpenKey(ctx, name, mode), .name = name };
     running_command(ctx);
-    if (!o.key || server.KeyType(o.key) == KEYTYPE_EMPTY)
+    if (!o.key)
         return o;
     RedisModuleType *type = server.ModuleTypeGetType(o.key);
+    if (!type && server.KeyType(o.key) == KEYTYPE_EMPTY)
+        return o;
     o.found = KEY_OTHER;
     for (struct form *const *form = forms; *form && type; form++)
         if ((*form)->family == family && (*form)->type == type) {

@@ -196,6 +196,10 @@ int own_add(void *filter, const struct perhaps_key *items, size_t n, bool unless
         *done = !error;
     } else if (unless_present) {
         error = perhaps_add_unless_present_many(own->filter, &keys, was_present, done);
+    } else if (n == 1) {
+        *was_present = false;
+        error = perhaps_add(own->filter, items->bytes, items->nbytes);
+        *done = !error;
     } else {
         memset(was_present, false, n);
         error = perhaps_add_many(own->filter, &keys, done);
