@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "memory.h"
 #include "redisbloom.h"
 
@@ -187,7 +188,7 @@ static void prefetch(const struct bloom *bloom, size_t i, const struct hashed *h
  * there is tested by two bits on average; the newest link is less full, and gets the new
  * items. */
 static void hash_batch(const struct bloom *bloom, const struct perhaps_key *items, size_t n,
-                       struct hashed hashed[REDISBLOOM_BATCH])
+                       struct hashed hashed[FOREIGN_BATCH])
 {
     const size_t links = bloom->body.nblocks, ahead = links < 4 ? links : 4;
     for (size_t i = 0; i < n; i++)
@@ -249,11 +250,11 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
                bool *was_present, size_t *done)
 {
     struct bloom *bloom = filter;
-    struct hashed hashed[REDISBLOOM_BATCH];
+    struct hashed hashed[FOREIGN_BATCH];
     int error = body_is_whole(&bloom->body) ? 0 : PERHAPS_ERR_UNSUPPORTED;
     (void)unless_present; /* a Bloom filter has no copies */
     for (*done = 0; !error && *done < n;) {
-        const size_t left = n - *done, some = left < REDISBLOOM_BATCH ? left : REDISBLOOM_BATCH;
+        const size_t left = n - *done, some = left < FOREIGN_BATCH ? left : FOREIGN_BATCH;
         hash_batch(bloom, items + *done, some, hashed);
         for (size_t i = 0; !error && i < some; i++) {
             error = add_one(bloom, &hashed[i], &was_present[*done]);
@@ -269,10 +270,10 @@ static void contains(const void *filter, const struct perhaps_key *items, size_t
 {
     const struct bloom *bloom = filter;
     const bool is_whole = body_is_whole(&bloom->body);
-    struct hashed hashed[REDISBLOOM_BATCH];
+    struct hashed hashed[FOREIGN_BATCH];
     (void)now_ms;
     for (size_t some; n > 0; items += some, present += some, n -= some) {
-        some = n < REDISBLOOM_BATCH ? n : REDISBLOOM_BATCH;
+        some = n < FOREIGN_BATCH ? n : FOREIGN_BATCH;
         if (is_whole)
             hash_batch(bloom, items, some, hashed);
         for (size_t i = 0; i < some; i++)
@@ -384,10 +385,10 @@ static void *copy(const void *filter)
 
 static void defrag(RedisModuleDefragCtx *ctx, void **filter)
 {
-    redisbloom_defrag(ctx, filter);
+    object_defrag(ctx, filter);
     struct bloom *bloom = *filter;
     void *links = bloom->links;
-    redisbloom_defrag(ctx, &links);
+    object_defrag(ctx, &links);
     bloom->links = links;
     body_defrag(ctx, &bloom->body);
 }
@@ -539,7 +540,7 @@ static void save(RedisModuleIO *rdb, const void *filter)
     server.SaveUnsigned(rdb, is_whole ? bloom->options : 0);
     server.SaveUnsigned(rdb, is_whole ? bloom->growth : 0);
     if (!is_whole) {
-        redisbloom_save_part(rdb, &redis_bloom, filter);
+        part_save(rdb, &redis_bloom, filter);
         return;
     }
     for (size_t i = 0; i < bloom->body.nblocks; i++) {
@@ -617,9 +618,9 @@ static void *read_(RedisModuleIO *rdb, int encoding)
     else if (nlinks)
         bloom = read_links(rdb, &head, nlinks, &why);
     else if (encoding == ENCODING)
-        bloom = redisbloom_read_part(rdb, &redis_bloom, &why);
+        bloom = part_read(rdb, &redis_bloom, &why);
     if (!bloom)
-        redisbloom_refuse(rdb, why);
+        rdb_refuse(rdb, why);
     return bloom;
 }
 

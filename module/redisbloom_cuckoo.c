@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "memory.h"
 #include "redisbloom.h"
 #include "running.h"
@@ -160,7 +161,7 @@ static int add_one(struct cuckoo *c, const struct place *p)
 /* Computes the places of a batch of items, and prefetches their buckets in the newest
  * filters. */
 static void place_batch(const struct cuckoo *c, const struct perhaps_key *items, size_t n,
-                        struct place places[REDISBLOOM_BATCH])
+                        struct place places[FOREIGN_BATCH])
 {
     const size_t filters = c->body.nblocks, ahead = filters < 4 ? filters : 4;
     for (size_t i = 0; i < n; i++)
@@ -176,10 +177,10 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
                bool *was_present, size_t *done)
 {
     struct cuckoo *c = filter;
-    struct place places[REDISBLOOM_BATCH];
+    struct place places[FOREIGN_BATCH];
     int error = body_is_whole(&c->body) ? 0 : PERHAPS_ERR_UNSUPPORTED;
     for (*done = 0; !error && *done < n;) {
-        const size_t left = n - *done, some = left < REDISBLOOM_BATCH ? left : REDISBLOOM_BATCH;
+        const size_t left = n - *done, some = left < FOREIGN_BATCH ? left : FOREIGN_BATCH;
         place_batch(c, items + *done, some, places);
         for (size_t i = 0; !error && i < some; i++) {
             const struct place *p = &places[i];
@@ -199,10 +200,10 @@ static void contains(const void *filter, const struct perhaps_key *items, size_t
 {
     const struct cuckoo *c = filter;
     const bool is_whole = body_is_whole(&c->body);
-    struct place places[REDISBLOOM_BATCH];
+    struct place places[FOREIGN_BATCH];
     (void)now_ms;
     for (size_t some; n > 0; items += some, present += some, n -= some) {
-        some = n < REDISBLOOM_BATCH ? n : REDISBLOOM_BATCH;
+        some = n < FOREIGN_BATCH ? n : FOREIGN_BATCH;
         if (is_whole)
             place_batch(c, items, some, places);
         for (size_t i = 0; i < some; i++)
@@ -350,7 +351,7 @@ static void *copy(const void *filter)
 
 static void defrag(RedisModuleDefragCtx *ctx, void **filter)
 {
-    redisbloom_defrag(ctx, filter);
+    object_defrag(ctx, filter);
     body_defrag(ctx, &((struct cuckoo *)*filter)->body);
 }
 
@@ -475,7 +476,7 @@ static void save(RedisModuleIO *rdb, const void *filter)
     server.SaveUnsigned(rdb, c->max_iterations);
     server.SaveUnsigned(rdb, c->expansion);
     if (!is_whole) {
-        redisbloom_save_part(rdb, &redis_cuckoo, filter);
+        part_save(rdb, &redis_cuckoo, filter);
         return;
     }
     for (size_t j = 0; j < c->body.nblocks; j++) {
@@ -502,7 +503,7 @@ static struct cuckoo *read_filters(RedisModuleIO *rdb, const struct numbers *n)
 static void *read_(RedisModuleIO *rdb, int encoding)
 {
     if (encoding != ENCODING) {
-        redisbloom_refuse(rdb, encoding < ENCODING ? other_hash : later);
+        rdb_refuse(rdb, encoding < ENCODING ? other_hash : later);
         return NULL;
     }
     struct numbers n = { .nfilters = server.LoadUnsigned(rdb) };
@@ -517,11 +518,11 @@ static void *read_(RedisModuleIO *rdb, int encoding)
     if (server.IsIOError(rdb))
         ;
     else if (!n.nfilters)
-        c = redisbloom_read_part(rdb, &redis_cuckoo, &why);
+        c = part_read(rdb, &redis_cuckoo, &why);
     else if (is_sound(&n))
         c = read_filters(rdb, &n);
     if (!c)
-        redisbloom_refuse(rdb, why);
+        rdb_refuse(rdb, why);
     return c;
 }
 

@@ -146,6 +146,12 @@ static void *defrag(RedisModuleDefragCtx *ctx, void *memory)
     return moved;
 }
 
+static int flags(RedisModuleCtx *ctx)
+{
+    (void)ctx;
+    return CTX_MASTER; /* no limit of memory */
+}
+
 void fake_server(void)
 {
     server.TryCalloc = try_calloc;
@@ -159,6 +165,7 @@ void fake_server(void)
     server.LoadDouble = load_double;
     server.LoadStringBuffer = load_string;
     server.IsIOError = is_error;
+    server.GetContextFlags = flags;
     server.LogIOError = log_error;
     server.DigestAddStringBuffer = digest_bytes;
     server.DigestEndSequence = digest_end;
