@@ -115,6 +115,18 @@ void body_digest(RedisModuleDigest *digest, const struct body *body)
     server.DigestEndSequence(digest);
 }
 
+double share_of_ones(const uint8_t *bytes, uint64_t nbytes, uint64_t bits)
+{
+    uint64_t ones = 0, word;
+    for (uint64_t at = 0; at < nbytes; at += sizeof word) {
+        word = 0;
+        memcpy(&word, bytes + at, nbytes - at < sizeof word ? nbytes - at : sizeof word);
+        ones += (uint64_t)__builtin_popcountll(word);
+    }
+    const double share = (double)ones / (double)(nbytes * 8 < bits ? nbytes * 8 : bits);
+    return share < 1 ? share : 1;
+}
+
 void object_defrag(RedisModuleDefragCtx *ctx, void **memory)
 {
     void *moved = *memory && server.DefragAlloc ? server.DefragAlloc(ctx, *memory) : NULL;

@@ -68,6 +68,9 @@ void body_release(struct body *body);
 int body_copy(struct body *copy, const struct body *body);
 void body_digest(RedisModuleDigest *digest, const struct body *body);
 
+/* Returns the share of set bits among these bytes, of which no more than 'bits' are used. */
+double share_of_ones(const uint8_t *bytes, uint64_t nbytes, uint64_t bits);
+
 /* Moves an object of memory_take() where the server wants it. */
 void object_defrag(RedisModuleDefragCtx *ctx, void **memory);
 void body_defrag(RedisModuleDefragCtx *ctx, struct body *body);

@@ -7,12 +7,15 @@
 #include "own.h"
 #include "replies.h"
 #include "settings.h"
+#include "valkey.h"
 #include "words.h"
 
 #define RATE_RANGE      "ERR error rate must be in the range (0.000000, 1.000000)"
 #define CAPACITY_RANGE  "ERR capacity must be in the range [1, 1099511627776]"
 #define EXPANSION_RANGE "ERR expansion must be in the range [0, 32768]"
 #define UNKNOWN         "Unknown argument received"
+
+#define TIGHTENING_USUAL .5 /* of valkey-bloom's filters */
 
 /* ---- Make -------------------------------------------------------------------------------- */
 
@@ -183,47 +186,131 @@ int bf_madd(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return add_words(ctx, argv, argv + 2, (size_t)argc - 2, &wish, true, "bf.madd");
 }
 
-/* Reads an option of BF.INSERT and its value.  Without a value there are no items behind it
- * either, which the caller refuses. */
-static const char *read_insert_option(RedisModuleString **pair, bool has_value,
-                                      struct wish *wish)
+/* What BF.INSERT is told. */
+struct insert {
+    struct wish wish;
+    bool nocreate, nonscaling, scales_to;
+    const char *seed; /* 32 bytes: it makes a filter in valkey-bloom's form; NULL */
+    double tightening;
+    RedisModuleString **items;
+    size_t n;
+};
+
+static const char *read_seed(const RedisModuleString *word, struct insert *in)
 {
-    if (word_is(pair[0], "CAPACITY"))
-        return has_value ? read_capacity(pair[1], wish, "Bad capacity", "Bad capacity") : NULL;
-    if (word_is(pair[0], "ERROR"))
-        return has_value ? read_rate(pair[1], wish, "Bad error rate", "Bad error rate") : NULL;
-    if (word_is(pair[0], "EXPANSION"))
-        return has_value ? read_expansion(pair[1], wish, "Bad expansion", "Bad expansion")
-                         : NULL;
-    return UNKNOWN;
+    const struct perhaps_key seed = word_item(word);
+    in->seed = seed.bytes;
+    return seed.nbytes == VALKEYBLOOM_SEED_NBYTES ? NULL : "ERR invalid seed";
 }
 
-/* Unlike in BF.RESERVE, NONSCALING wins over an EXPANSION. */
-int bf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+/* What is more than ours may have is refused when it is known that there is no seed. */
+static const char *read_insert_expansion(const RedisModuleString *word, struct insert *in)
 {
-    struct wish wish = usual_wish();
-    bool nocreate = false, nonscaling = false;
+    long long expansion;
+    if (!word_number(word, 0, UINT32_MAX, &expansion))
+        return "Bad expansion";
+    in->wish.expansion = (unsigned)expansion;
+    return NULL;
+}
+
+static const char *read_tightening(const RedisModuleString *word, struct insert *in)
+{
+    if (!word_real(word, &in->tightening))
+        return "ERR bad tightening ratio";
+    return in->tightening > 0 && in->tightening < 1 ? NULL
+                                                    : "ERR (0 < tightening ratio range < 1)";
+}
+
+/* Reads an option of BF.INSERT and its value.  Without a value there are no items behind it
+ * either, which the caller refuses.  The last three are valkey-bloom's. */
+static const char *read_insert_option(RedisModuleString **pair, bool has_value,
+                                      struct insert *in)
+{
+    struct wish scale_to;
+    if (word_is(pair[0], "CAPACITY"))
+        return has_value ? read_capacity(pair[1], &in->wish, "Bad capacity", "Bad capacity")
+                         : NULL;
+    if (word_is(pair[0], "ERROR"))
+        return has_value ? read_rate(pair[1], &in->wish, "Bad error rate", "Bad error rate")
+                         : NULL;
+    if (word_is(pair[0], "EXPANSION"))
+        return has_value ? read_insert_expansion(pair[1], in) : NULL;
+    if (word_is(pair[0], "SEED"))
+        return has_value ? read_seed(pair[1], in) : NULL;
+    if (word_is(pair[0], "TIGHTENING"))
+        return has_value ? read_tightening(pair[1], in) : NULL;
+    if (!word_is(pair[0], "VALIDATESCALETO"))
+        return UNKNOWN;
+    in->scales_to = true;
+    return has_value ? read_capacity(pair[1], &scale_to, "Bad capacity", "Bad capacity") : NULL;
+}
+
+/* Reads all words behind the key, up to ITEMS and what follows.  Unlike in BF.RESERVE,
+ * NONSCALING wins over an EXPANSION. */
+static const char *read_insert(RedisModuleString **words, int n, struct insert *in)
+{
     const char *error = NULL;
-    int i = 2;
-    if (argc < 4)
-        return server.WrongArity(ctx);
-    for (; i < argc && !error && !word_is(argv[i], "ITEMS"); i++)
-        if (word_is(argv[i], "NOCREATE")) {
-            nocreate = true;
-        } else if (word_is(argv[i], "NONSCALING")) {
-            nonscaling = true;
+    int i = 0;
+    for (; i < n && !error && !word_is(words[i], "ITEMS"); i++)
+        if (word_is(words[i], "NOCREATE")) {
+            in->nocreate = true;
+        } else if (word_is(words[i], "NONSCALING")) {
+            in->nonscaling = true;
         } else {
-            error = read_insert_option(argv + i, i + 1 < argc, &wish);
+            error = read_insert_option(words + i, i + 1 < n, in);
             i++;
         }
+    if (in->nonscaling)
+        in->wish.expansion = 0;
+    if (!error && !in->seed && in->wish.expansion > EXPANSION_MOST)
+        error = "Bad expansion";
+    if (!error && in->scales_to && in->nonscaling)
+        error = "ERR cannot use NONSCALING and VALIDATESCALETO options together";
+    if (!error && in->tightening > 0 && !in->seed)
+        error = "ERR TIGHTENING is of filters with a SEED, which are valkey-bloom's";
+    if (i + 1 < n) {
+        in->items = words + i + 1;
+        in->n = (size_t)(n - i - 1);
+    }
+    return error;
+}
+
+/* Makes a filter in valkey-bloom's form, unless the key is there.  Returns false if it has
+ * replied: with an error, or that no items were added. */
+static bool make_seeded(RedisModuleCtx *ctx, RedisModuleString **argv, const struct insert *in)
+{
+    const struct valkeybloom_wish wish = { .capacity = in->wish.capacity,
+                                           .fpr = in->wish.fpr,
+                                           .tightening = in->tightening > 0 ? in->tightening
+                                                                            : TIGHTENING_USUAL,
+                                           .expansion = in->wish.expansion,
+                                           .seed = in->seed };
+    struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
+    bool goes_on =
+        o.found != KEY_MISSING || in->nocreate || valkey_create(ctx, &o, argv[0], &wish);
+    if (goes_on && !in->n) {
+        goes_on = false;
+        if (!key_refused(ctx, &o, NOT_FOUND))
+            server.ReplyWithArray(ctx, 0);
+    }
+    key_close(&o);
+    return goes_on;
+}
+
+int bf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct insert in = { .wish = usual_wish() };
+    if (argc < 4)
+        return server.WrongArity(ctx);
+    const char *error = read_insert(argv + 2, argc - 2, &in);
     if (error)
         return server.ReplyWithError(ctx, error);
-    if (i + 1 >= argc)
+    if (!in.n && !in.seed)
         return server.WrongArity(ctx);
-    if (nonscaling)
-        wish.expansion = 0;
-    return add_words(ctx, argv, argv + i + 1, (size_t)(argc - i - 1), nocreate ? NULL : &wish,
-                     true, "bf.insert");
+    if (in.seed && !make_seeded(ctx, argv, &in))
+        return SERVER_OK;
+    return add_words(ctx, argv, in.items, in.n, in.nocreate || in.seed ? NULL : &in.wish, true,
+                     "bf.insert");
 }
 
 /* ---- Ask --------------------------------------------------------------------------------- */
@@ -357,7 +444,7 @@ int bf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* ---- Shrink and merge -------------------------------------------------------------------- */
 
-#define FOREIGN "ERR RedisBloom's own filters stay as they are"
+#define FOREIGN "ERR filters of RedisBloom and valkey-bloom stay as they are"
 
 static const char *shrink_error(int error)
 {

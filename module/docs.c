@@ -41,6 +41,9 @@ static keys merges[] = {
 #define WINDOW               OPTION("window", ARG_STRING), .token = "WINDOW"
 #define BUCKETSIZE           OPTION("bucketsize", ARG_INTEGER), .token = "BUCKETSIZE"
 #define MAXITERATIONS        OPTION("maxiterations", ARG_INTEGER), .token = "MAXITERATIONS"
+#define SCALES_TO            OPTION("validatescaleto", ARG_INTEGER), .token = "VALIDATESCALETO"
+#define SEED                 OPTION("seed", ARG_STRING), .token = "SEED"
+#define TIGHTENING           OPTION("tightening", ARG_DOUBLE), .token = "TIGHTENING"
 #define ITERATOR             WORD("iterator", ARG_INTEGER)
 
 typedef const RedisModuleCommandArg args;
@@ -49,6 +52,7 @@ static args one_item[] = { { KEY }, { ITEM }, { 0 } };
 static args some_items[] = { { KEY }, { ITEMS }, { 0 } };
 static args dump[] = { { KEY }, { ITERATOR }, { 0 } };
 static args load[] = { { KEY }, { ITERATOR }, { WORD("data", ARG_STRING) }, { 0 } };
+static args load_whole[] = { { KEY }, { WORD("dump", ARG_STRING) }, { 0 } };
 static args shrink[] = { { KEY }, { ERROR }, { 0 } };
 static args bloom[] = {
     { KEY },
@@ -60,8 +64,8 @@ static args bloom[] = {
     { 0 },
 };
 static args bloom_items[] = {
-    { KEY },        { CAPACITY },    { ERROR }, { EXPANSION }, { NOCREATE },
-    { NONSCALING }, { ITEMS_TOKEN }, { ITEMS }, { 0 },
+    { KEY },       { CAPACITY }, { ERROR },      { EXPANSION },   { NOCREATE }, { NONSCALING },
+    { SCALES_TO }, { SEED },     { TIGHTENING }, { ITEMS_TOKEN }, { ITEMS },    { 0 },
 };
 static args cuckoo[] = {
     { KEY },        { WORD("capacity", ARG_INTEGER) },
@@ -73,9 +77,12 @@ static args cuckoo_items[] = {
     { KEY }, { CAPACITY }, { NOCREATE }, { ITEMS_TOKEN }, { ITEMS }, { 0 },
 };
 static args info_field[] = {
-    { TOKEN("CAPACITY", "capacity") },   { TOKEN("SIZE", "size") },
-    { TOKEN("FILTERS", "filters") },     { TOKEN("ITEMS", "items") },
-    { TOKEN("EXPANSION", "expansion") }, { TOKEN("ALL", "all") },
+    { TOKEN("CAPACITY", "capacity") },
+    { TOKEN("SIZE", "size") },
+    { TOKEN("FILTERS", "filters") },
+    { TOKEN("ITEMS", "items") },
+    { TOKEN("EXPANSION", "expansion") },
+    { TOKEN("ALL", "all") },
     { 0 },
 };
 static args info_all[] = {
@@ -163,6 +170,8 @@ static const struct {
                          "Gives a piece of a Bloom filter, and where the next one begins") },
     { "BF.LOADCHUNK",
       DOC("1.0.0", 4, adds, load, PIECE_BYTES, "Takes a piece that BF.SCANDUMP gave") },
+    { "BF.LOAD", DOC(OURS, 3, adds, load_whole, FILTER_BYTES,
+                     "Makes the Bloom filter that an AOF of valkey-bloom describes") },
     { "BF.SHRINK", DOC(OURS, -2, changes, shrink, FILTER_BYTES,
                        "Gives back the memory that a Bloom filter does not need") },
     { "BF.MERGE", DOC(OURS, -3, merges, merge, FILTER_BYTES,

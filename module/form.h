@@ -1,10 +1,11 @@
 /* form.h - what a filter can be, behind a key of the server.
  *
- * A key holds a filter in one of four forms, each with a data type of its own:
+ * A key holds a filter in one of five forms, each with a data type of its own:
  *
  *     own_bloom      own_cuckoo        ours: filters of libperhaps, keyed by a secret (own.c)
  *     redis_bloom    redis_cuckoo      as RedisBloom has them, to read and to give back what it
  *                                      wrote; their hash is public (redisbloom_*.c)
+ *     valkey_bloom                     as valkey-bloom has them, for the same (valkeybloom*.c)
  *
  * The commands (bloom.c, cuckoo.c) and what the server asks of a data type (types.c) are
  * written once, over this table. */
@@ -135,7 +136,7 @@ struct form {
     void (*defrag)(RedisModuleDefragCtx *ctx, void **filter);
 };
 
-extern struct form own_bloom, own_cuckoo, redis_bloom, redis_cuckoo;
+extern struct form own_bloom, own_cuckoo, redis_bloom, redis_cuckoo, valkey_bloom;
 
 /* All forms, those that new filters get first in their family; ends in NULL. */
 extern struct form *const forms[];

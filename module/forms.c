@@ -19,4 +19,5 @@ struct form own_cuckoo = {
     .count = own_count, .remove = own_remove,     .is_header = own_is_cuckoo_header,
 };
 
-struct form *const forms[] = { &own_bloom, &own_cuckoo, &redis_bloom, &redis_cuckoo, NULL };
+struct form *const forms[] = { &own_bloom,    &own_cuckoo,   &redis_bloom,
+                               &redis_cuckoo, &valkey_bloom, NULL };

@@ -30,6 +30,7 @@ static const struct command {
     { "BF.DEBUG", bf_debug, "readonly", 1 },
     { "BF.SCANDUMP", bf_scandump, "readonly", 1 },
     { "BF.LOADCHUNK", bf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
+    { "BF.LOAD", bf_load, "write deny-oom no-monitor no-slowlog", 1 },
     { "BF.SHRINK", bf_shrink, "write", 1 }, /* gives memory back */
     { "BF.MERGE", bf_merge, "write deny-oom", -1 },
     { "CF.RESERVE", cf_reserve, "write deny-oom fast", 1 },

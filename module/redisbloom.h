@@ -2,7 +2,8 @@
 #ifndef REDISBLOOM_H
 #define REDISBLOOM_H
 
-#include "form.h"
+#include <stddef.h>
+#include <stdint.h>
 
 /* MurmurHash64A.  Its collisions are easily computed, and no seed helps. */
 uint64_t redisbloom_hash(const void *bytes, size_t nbytes, uint64_t seed);

@@ -302,16 +302,8 @@ static size_t memory_nbytes(const void *filter)
 /* Returns the share of the bits of a link that are set, by counting the first 'most_nbytes'. */
 static double fill_of(const struct link *link, const struct block *block, uint64_t most_nbytes)
 {
-    const uint64_t bits = link->mask ? link->mask + 1 : link->bits;
     const uint64_t nbytes = block->nbytes < most_nbytes ? block->nbytes : most_nbytes;
-    uint64_t ones = 0, word;
-    for (uint64_t at = 0; at < nbytes; at += sizeof word) {
-        word = 0;
-        memcpy(&word, block->bytes + at, nbytes - at < sizeof word ? nbytes - at : sizeof word);
-        ones += (uint64_t)__builtin_popcountll(word);
-    }
-    const double share = (double)ones / (double)(nbytes * 8 < bits ? nbytes * 8 : bits);
-    return share < 1 ? share : 1;
+    return share_of_ones(block->bytes, nbytes, link->mask ? link->mask + 1 : link->bits);
 }
 
 static void info(const void *filter, struct info *info)

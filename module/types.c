@@ -138,18 +138,21 @@ TYPE(own_bloom)
 TYPE(own_cuckoo)
 TYPE(redis_bloom)
 TYPE(redis_cuckoo)
+TYPE(valkey_bloom)
 
 int types_register(RedisModuleCtx *ctx)
 {
     RedisModuleTypeMethods *const methods[] = { &own_bloom_methods, &own_cuckoo_methods,
-                                                &redis_bloom_methods, &redis_cuckoo_methods };
+                                                &redis_bloom_methods, &redis_cuckoo_methods,
+                                                &valkey_bloom_methods };
     for (size_t i = 0; forms[i]; i++) {
         forms[i]->type =
             server.CreateDataType(ctx, forms[i]->type_name, forms[i]->encoding, methods[i]);
         if (!forms[i]->type) {
-            server.Log(ctx, "warning",
-                       "perhaps: the data type %s is taken: is RedisBloom loaded?",
-                       forms[i]->type_name);
+            server.Log(
+                ctx, "warning",
+                "perhaps: the data type %s is taken: is another module of filters loaded?",
+                forms[i]->type_name);
             return SERVER_ERR;
         }
     }

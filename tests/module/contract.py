@@ -33,6 +33,7 @@ COMMANDS = {
     "BF.DEBUG": ("read", False, 2),
     "BF.SCANDUMP": ("read", False, 3),
     "BF.LOADCHUNK": ("write", False, 4),
+    "BF.LOAD": ("write", False, 3),
     "BF.SHRINK": ("write", False, -2),
     "BF.MERGE": ("write", False, -3),
     "CF.RESERVE": ("write", True, -3),

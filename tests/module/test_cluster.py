@@ -165,7 +165,7 @@ def test_atomic_migration(servers):
     masters, client = servers[:3], servers[0].client
     mine = tag(servers, 'atomic')
     filters = [zoo.Filter(kind, mine + kind).make(client) for kind in zoo.KINDS]
-    for kind in ('bf_scaling', 'cf_unreserved', 'bf_foreign', 'cf_foreign'):
+    for kind in ('bf_scaling', 'cf_unreserved', 'bf_foreign', 'bf_valkey', 'cf_foreign'):
         family = kind[:2].upper()
         chunks = zoo.scandump(client, family, mine + kind)
         zoo.loadchunks(client, family, mine + 'half ' + kind, chunks[:1])

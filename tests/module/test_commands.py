@@ -92,6 +92,7 @@ ARGUMENTS = {
     "BF.RESERVE": ["error_rate", "capacity", "expansion", "nonscaling"],
     "BF.INSERT": ["capacity", "error", "expansion", "nocreate", "nonscaling", "items", "item"],
     "BF.LOADCHUNK": ["iterator", "data"],
+    "BF.LOAD": ["dump"],
     "CF.RESERVE": ["capacity", "bucketsize", "maxiterations", "expansion"],
     "CF.INSERT": ["capacity", "nocreate", "items", "item"],
 }

@@ -252,7 +252,7 @@ def refuses_questions(client, family, key):
 
 
 HALVES = [kind for kind in zoo.KINDS if kind in
-          ('bf_scaling', 'bf_window', 'cf_unreserved', 'bf_foreign', 'cf_foreign')]
+          ('bf_scaling', 'bf_window', 'cf_unreserved', 'bf_foreign', 'bf_valkey', 'cf_foreign')]
 
 
 @pytest.mark.parametrize('kind', HALVES)

@@ -47,7 +47,7 @@ def made(models, name):
 
 
 def family_of(model):
-    return 'BF' if isinstance(model, foreign.Bloom) else 'CF'
+    return 'CF' if isinstance(model, foreign.Cuckoo) else 'BF'
 
 
 def load(client, key, model):

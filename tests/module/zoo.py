@@ -1,5 +1,6 @@
 """One filter of each kind that a key can hold, and what must be the same of it afterwards."""
 import foreign
+import valkeybloom
 from world import wait_for
 
 # How each is made, and how many items it gets.  KEY is the key.
@@ -21,12 +22,14 @@ RECIPES = {
 FOREIGN = {
     'bf_foreign': lambda: foreign.Bloom(500, 0.01),
     'bf_foreign_nonscaling': lambda: foreign.Bloom(2000, 0.01, nonscaling=True),
+    'bf_valkey': lambda: valkeybloom.Bloom(300, 0.01),
+    'bf_valkey_nonscaling': lambda: valkeybloom.Bloom(2000, 0.01, 0),
     'cf_foreign': lambda: foreign.Cuckoo(512, 2, 1),
     'cf_foreign_by_two': lambda: foreign.Cuckoo(128, 4, 2),
 }
 KINDS = [*RECIPES, *FOREIGN]
 OWN = list(RECIPES)
-FIXED = ['bf_nonscaling', 'bf_foreign_nonscaling', 'cf_fixed']  # may be full
+FIXED = ['bf_nonscaling', 'bf_foreign_nonscaling', 'bf_valkey_nonscaling', 'cf_fixed']  # may be full
 BATCH = 500
 
 
