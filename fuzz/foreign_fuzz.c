@@ -1,16 +1,17 @@
-/* foreign_fuzz.c - fuzzes the loading of RedisBloom's filters: any bytes are refused, or
- * give a filter that is safe to use and finds what is added to it.
+/* foreign_fuzz.c - fuzzes the loading of filters of RedisBloom and valkey-bloom: any bytes are
+ * refused, or give a filter that is safe to use and finds what is added to it.
  *
- * The first byte chooses the form (bit 0), how the rest is read (bit 1), and the encoding of
- * an RDB (bits 2 to 4; an even one stands for the present).  A dump: the length of the
- * header, the header, and pieces that each have their length before them.  An RDB: the
- * fields of fake_server.c. */
+ * The first byte chooses the form (bit 0, or bit 5 for valkey-bloom's), how the rest is read
+ * (bit 1, or bit 6 for BF.LOAD), and the encoding of an RDB (bits 2 to 4; an even one stands for
+ * the present).  A dump: the length of the header, the header, and pieces that each have their
+ * length before them.  An RDB: the fields of fake_server.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "../module/form.h"
 #include "../module/memory.h"
 #include "../module/settings.h"
+#include "../module/valkeybloom.h"
 #include "fake_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -110,15 +111,26 @@ static void use(const struct form *form, void *filter)
     check(info.fpr_now >= 0 && info.fpr_now <= 1);
 }
 
+/* Makes a filter of what is behind the first byte, or returns NULL. */
+static void *load(const struct form *form, uint8_t first, const uint8_t *data, size_t nbytes)
+{
+    const char *why;
+    if (form == &valkey_bloom && first & 64)
+        return valkeybloom_decode((const char *)data, nbytes, &why);
+    return first & 2 ? load_rdb(form, first >> 2 & 7, data, nbytes)
+                     : load_dump(form, data, nbytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     if (nbytes < 1)
         return 0;
     fake_server();
     settings.cf_max_expansions = 32;
-    const struct form *form = *data & 1 ? &redis_cuckoo : &redis_bloom;
-    void *filter = *data & 2 ? load_rdb(form, *data >> 2 & 7, data + 1, nbytes - 1)
-                             : load_dump(form, data + 1, nbytes - 1);
+    const struct form *form = *data & 32  ? &valkey_bloom
+                              : *data & 1 ? &redis_cuckoo
+                                          : &redis_bloom;
+    void *filter = load(form, *data, data + 1, nbytes - 1);
     if (!filter)
         return 0;
     check_saved(form, filter);

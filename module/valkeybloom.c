@@ -167,7 +167,8 @@ static struct hashed hash_item(const struct valkeybloom *bloom, const struct per
                             siphash13_slice(item->bytes, item->nbytes, keys + 2) };
 }
 
-static inline uint64_t bit_of(const struct valkeybloom_layer *layer, const struct hashed *h, uint32_t i)
+static inline uint64_t bit_of(const struct valkeybloom_layer *layer, const struct hashed *h,
+                              uint32_t i)
 {
     const uint64_t hash = i == 0 ? h->a : i == 1 ? h->b : (h->a + i * h->b) % PRIME;
     return hash % layer->bits;
@@ -180,8 +181,8 @@ static const uint8_t *bits_at(const struct valkeybloom *bloom, size_t i)
 
 /* Hashes a batch of items, and prefetches what they need: in a full layer an item that is not
  * there is tested by two bits on average; the newest one is less full, and gets the new items. */
-static void hash_batch(const struct valkeybloom *bloom, const struct perhaps_key *items, size_t n,
-                       struct hashed hashed[FOREIGN_BATCH])
+static void hash_batch(const struct valkeybloom *bloom, const struct perhaps_key *items,
+                       size_t n, struct hashed hashed[FOREIGN_BATCH])
 {
     const size_t layers = bloom->body.nblocks, ahead = layers < 4 ? layers : 4;
     for (size_t i = 0; i < n; i++)
@@ -358,7 +359,8 @@ void *valkeybloom_create(const struct valkeybloom_wish *wish, const char **why)
     bloom->tightening = wish->tightening;
     bloom->expansion = wish->expansion;
     memcpy(bloom->seed, wish->seed, SEED_NBYTES);
-    int error = valkeybloom_is_sound(bloom) ? append(bloom, wish->capacity) : PERHAPS_ERR_LAYERS;
+    int error =
+        valkeybloom_is_sound(bloom) ? append(bloom, wish->capacity) : PERHAPS_ERR_LAYERS;
     if (!error)
         return bloom;
     if (error != PERHAPS_ERR_MEMORY)
@@ -396,7 +398,7 @@ static void defrag(RedisModuleDefragCtx *ctx, void **filter)
 
 /* Appends a layer whose bytes will come.  Returns NULL, or why it is refused. */
 const char *valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer layer,
-                                uint64_t block_nbytes)
+                                     uint64_t block_nbytes)
 {
     if (!valkeybloom_complete_layer(&layer, block_nbytes) ||
         __builtin_add_overflow(bloom->items, layer.items, &bloom->items) ||

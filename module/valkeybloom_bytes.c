@@ -159,7 +159,8 @@ static const char *decode_header(struct valkeybloom *bloom, const char *bytes)
     for (size_t i = 0; !problem && i < head.nlayers; i++) {
         struct wire_layer wire;
         memcpy(&wire, bytes + sizeof head + i * sizeof wire, sizeof wire);
-        const struct valkeybloom_layer layer = { .capacity = wire.capacity, .items = wire.items };
+        const struct valkeybloom_layer layer = { .capacity = wire.capacity,
+                                                 .items = wire.items };
         problem = valkeybloom_expect_layer(bloom, layer, wire.nbytes);
     }
     return problem;
@@ -182,7 +183,7 @@ void *valkeybloom_begin_load(const char *bytes, size_t nbytes, const char **why)
 /* The headers of blocks say nothing that the first piece does not; whatever came in their place
  * is written over. */
 int valkeybloom_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
-                const char **why)
+                     const char **why)
 {
     struct valkeybloom *bloom = filter;
     int error = body_load(&bloom->body, position, bytes, nbytes, why);
@@ -240,8 +241,8 @@ static const char *read_layer(struct valkeybloom *bloom, RedisModuleIO *rdb, boo
 }
 
 /* Reads the layers of a filter.  Returns NULL and sets *why if one is refused. */
-static struct valkeybloom *read_layers(RedisModuleIO *rdb, const struct valkeybloom *head, uint64_t nlayers,
-                                 bool is_random, const char **why)
+static struct valkeybloom *read_layers(RedisModuleIO *rdb, const struct valkeybloom *head,
+                                       uint64_t nlayers, bool is_random, const char **why)
 {
     struct valkeybloom *bloom = memory_take(sizeof *bloom);
     *why = no_memory;

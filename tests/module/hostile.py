@@ -6,6 +6,7 @@ import struct
 
 import foreign
 import rdb
+import valkeybloom
 import zoo
 
 # Small ones of each kind: how each is made, and how many items it gets.
@@ -17,6 +18,7 @@ SMALL = {
     'cf_cuckoo': ('CF.RESERVE KEY 60 EXPANSION 0', 50),
     'cf_elastic': ('', 60),
     'bf_foreign': (lambda: foreign.Bloom(30, 0.01), 100),
+    'bf_valkey': (lambda: valkeybloom.Bloom(30, 0.01), 100),
     'cf_foreign': (lambda: foreign.Cuckoo(32, 2, 2), 100),
 }
 
