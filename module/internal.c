@@ -83,7 +83,7 @@ static bool read_wish(RedisModuleString **words, struct wish *wish,
     long long capacity, expansion, reserved, window_ms, bucket_size, max_iterations;
     if (!read_family(words[0], &wish->family) || !read_hex(words[1], secret) ||
         !word_number(words[2], 1, CAPACITY_MOST, &capacity) ||
-        !word_real(words[3], &wish->fpr) || wish->fpr < 0 ||
+        !word_real(words[3], &wish->fpr) || !(wish->fpr >= 0 && wish->fpr < 1) ||
         !word_number(words[4], 0, EXPANSION_MOST, &expansion) ||
         !word_number(words[5], 0, 1, &reserved) ||
         !word_number(words[6], 0, INT64_MAX, &window_ms) ||

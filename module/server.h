@@ -191,9 +191,6 @@ typedef struct {
 typedef RedisModuleString *config_get_string(const char *name, void *context);
 typedef int config_set_string(const char *name, RedisModuleString *value, void *context,
                               RedisModuleString **error);
-typedef long long config_get_number(const char *name, void *context);
-typedef int config_set_number(const char *name, long long value, void *context,
-                              RedisModuleString **error);
 typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString **error);
 
 /* REQUIRED(result, name, parameters) and OPTIONAL(...): the functions. */
@@ -278,10 +275,6 @@ typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString *
     REQUIRED(int, SignalModifiedKey, (RedisModuleCtx * ctx, RedisModuleString * name))         \
     REQUIRED(int, NotifyKeyspaceEvent,                                                         \
              (RedisModuleCtx * ctx, int type, const char *event, RedisModuleString *key))      \
-    OPTIONAL(int, RegisterNumericConfig,                                                       \
-             (RedisModuleCtx * ctx, const char *name, long long value, unsigned flags,         \
-              long long least, long long most, config_get_number *get, config_set_number *set, \
-              config_apply *apply, void *context))                                             \
     OPTIONAL(int, RegisterStringConfig,                                                        \
              (RedisModuleCtx * ctx, const char *name, const char *value, unsigned flags,       \
               config_get_string *get, config_set_string *set, config_apply *apply,             \

@@ -31,43 +31,56 @@ static const struct number {
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 static const char rate_name[] = "bf-error-rate", rate_old_name[] = "ERROR_RATE";
 
-static long long get_number(const char *name, void *context)
-{
-    const struct number *number = context;
-    (void)name;
-    return *number->value;
-}
-
 static RedisModuleString *text_of(const char *text)
 {
     return server.CreateString(NULL, text, strlen(text));
 }
 
-static int set_number(const char *name, long long value, void *context,
+/* The server asks for a text and does not release it. */
+static RedisModuleString *told(const char *text)
+{
+    static RedisModuleString *last;
+    if (last)
+        server.FreeString(NULL, last);
+    return last = text_of(text);
+}
+
+static RedisModuleString *get_number(const char *name, void *context)
+{
+    const struct number *number = context;
+    char text[32];
+    (void)name;
+    snprintf(text, sizeof text, "%lld", *number->value);
+    return told(text);
+}
+
+static int set_number(const char *name, RedisModuleString *word, void *context,
                       RedisModuleString **error)
 {
     const struct number *number = context;
+    long long value;
     char text[128];
-    if (value >= number->least && value <= number->most) {
+    (void)name; /* with the module's name before it, or without */
+    if (!word_number(word, INT64_MIN, INT64_MAX, &value))
+        snprintf(text, sizeof text, "Invalid value for `%s`", number->name);
+    else if (value < number->least || value > number->most)
+        snprintf(text, sizeof text, "Value for `%s` must be in the range [%lld, %lld]",
+                 number->name, number->least, number->most);
+    else {
         *number->value = value;
         return SERVER_OK;
     }
-    snprintf(text, sizeof text, "Value for `%s` must be in the range [%lld, %lld]", name,
-             number->least, number->most);
     *error = text_of(text);
     return SERVER_ERR;
 }
 
 static RedisModuleString *get_rate(const char *name, void *context)
 {
-    static RedisModuleString *last; /* the server does not release it */
     char text[32];
     (void)name;
     (void)context;
-    if (last)
-        server.FreeString(NULL, last);
     snprintf(text, sizeof text, "%g", settings.bf_error_rate);
-    return last = text_of(text);
+    return told(text);
 }
 
 static int set_rate(const char *name, RedisModuleString *word, void *context,
@@ -75,12 +88,13 @@ static int set_rate(const char *name, RedisModuleString *word, void *context,
 {
     double rate;
     char text[128];
+    (void)name;
     (void)context;
     if (!word_real(word, &rate))
-        snprintf(text, sizeof text, "Invalid value for `%s`", name);
+        snprintf(text, sizeof text, "Invalid value for `%s`", rate_name);
     else if (!(rate > 0 && rate < 1))
         snprintf(text, sizeof text, "Value for `%s` must be in the range (0.000000, 1.000000)",
-                 name);
+                 rate_name);
     else {
         settings.bf_error_rate = rate < ERROR_RATE_MOST ? rate : ERROR_RATE_MOST;
         return SERVER_OK;
@@ -89,14 +103,17 @@ static int set_rate(const char *name, RedisModuleString *word, void *context,
     return SERVER_ERR;
 }
 
-/* Registers the settings with these flags. */
+/* Registers the settings with these flags.  All are texts to the server, so that what is said
+ * of a wrong one is what RedisBloom says. */
 static int register_with(RedisModuleCtx *ctx, unsigned flags)
 {
     int error = SERVER_OK;
-    for (size_t i = 0; i < NUMBERS && !error; i++)
-        error = server.RegisterNumericConfig(ctx, numbers[i].name, numbers[i].usual, flags,
-                                             numbers[i].least, numbers[i].most, get_number,
-                                             set_number, NULL, (void *)&numbers[i]);
+    char usual[32];
+    for (size_t i = 0; i < NUMBERS && !error; i++) {
+        snprintf(usual, sizeof usual, "%lld", numbers[i].usual);
+        error = server.RegisterStringConfig(ctx, numbers[i].name, usual, flags, get_number,
+                                            set_number, NULL, (void *)&numbers[i]);
+    }
     return error ? error
                  : server.RegisterStringConfig(ctx, rate_name, "0.01", flags, get_rate,
                                                set_rate, NULL, NULL);
@@ -107,7 +124,7 @@ static int register_with(RedisModuleCtx *ctx, unsigned flags)
  * another meaning or none. */
 static int register_all(RedisModuleCtx *ctx)
 {
-    if (!server.RegisterNumericConfig || !server.RegisterStringConfig || !server.LoadConfigs)
+    if (!server.RegisterStringConfig || !server.LoadConfigs)
         return SERVER_OK;
     bool plain =
         !server.is_valkey && server.GetServerVersion && server.GetServerVersion() >= 0x080000;
@@ -122,17 +139,10 @@ static int register_all(RedisModuleCtx *ctx)
 static int set_by_argument(RedisModuleString *name, RedisModuleString *value,
                            RedisModuleString **error)
 {
-    long long number;
     for (size_t i = 0; i < NUMBERS; i++) {
         const struct number *n = &numbers[i];
-        if (!word_is(name, n->name) && !(n->old_name && word_is(name, n->old_name)))
-            continue;
-        if (word_number(value, INT64_MIN, INT64_MAX, &number))
-            return set_number(n->name, number, (void *)n, error);
-        char text[128];
-        snprintf(text, sizeof text, "Invalid value for `%s`", n->name);
-        *error = text_of(text);
-        return SERVER_ERR;
+        if (word_is(name, n->name) || (n->old_name && word_is(name, n->old_name)))
+            return set_number(n->name, value, (void *)n, error);
     }
     if (word_is(name, rate_name) || word_is(name, rate_old_name))
         return set_rate(rate_name, value, NULL, error);

@@ -21,7 +21,7 @@ bool word_number(const RedisModuleString *word, long long least, long long most,
 
 bool word_real(const RedisModuleString *word, double *value)
 {
-    return server.StringToDouble(word, value) == SERVER_OK && isfinite(*value);
+    return server.StringToDouble(word, value) == SERVER_OK && !isnan(*value);
 }
 
 bool word_duration(const RedisModuleString *word, uint64_t *ms)

@@ -20,7 +20,7 @@ bool word_is(const RedisModuleString *word, const char *text);
 bool word_number(const RedisModuleString *word, long long least, long long most,
                  long long *value);
 
-/* Reads a number such as 0.01 or 1e-3, finite. */
+/* Reads a number such as 0.01, 1e-3 or inf. */
 bool word_real(const RedisModuleString *word, double *value);
 
 /* Reads a duration, such as 500ms, 90s, 15m, 24h, 7d, or 90, which are seconds. */

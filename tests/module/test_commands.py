@@ -1,10 +1,11 @@
 """What the server tells of the commands; rights; the configuration; the arguments of the module."""
+import pathlib
 import re
 
 import pytest
 
 from contract import COMMANDS, of_family
-from servers import MODULE, Error, Map, NoStart, Server, Simple, settings
+from servers import MODULE, NAME, VERSION, Error, Map, NoStart, Server, Simple, settings
 
 SETTINGS = {  # name: (default, least, most)
     "bf-error-rate": ("0.01", None, None),
@@ -44,6 +45,30 @@ def test_adds_are_refused_when_the_memory_is_full(talk2):
 def version(talk):
     return [int(part) for part in
             re.search(r"redis_version:([\d.]+)", talk.ok("INFO server").decode())[1].split(".")]
+
+
+def test_what_the_server_does_for_rights(clean):
+    """Rules of both spellings name a command.  Redis 7.0 puts the commands of modules into no
+    category; later servers, and Valkey, into those that they have."""
+    talk = clean.talk()
+
+    def may(rules, command):
+        talk.ok(["ACL", "SETUSER", "one", "reset", "on", "nopass", "~*", *rules])
+        return talk.get(["ACL", "DRYRUN", "one", *command.split()]) == "OK"
+    for add in "bf.add", "BF.ADD":
+        for command in "BF.ADD k a", "bf.add k a":
+            assert may(["+" + add], command)
+            assert not may(["+@all", "-" + add], command)
+            assert may(["+@all", "-cf.add"], command)
+    categories = NAME == "valkey" or VERSION >= (7, 2)
+    assert may(["+@all", "-@write"], "BF.ADD k a") == (not categories)
+    assert may(["+@read"], "BF.EXISTS k a") == categories
+    assert may(["+@write"], "CF.ADD k a") == categories
+    assert not may(["+@read"], "BF.ADD k a")
+    if categories:
+        assert may(["+@bloom"], "BF.ADD k a") and not may(["+@bloom"], "CF.ADD k a")
+        assert may(["+@cuckoo"], "CF.ADD k a") and not may(["+@cuckoo"], "BF.ADD k a")
+    assert len(talk.ok("COMMAND LIST FILTERBY MODULE bf")) >= len(COMMANDS)
 
 
 def have_categories(talk):
@@ -254,6 +279,37 @@ def test_settings_in_the_configuration_file():
         told = settings(server.talk())
         assert told["bf.bf-initial-size"] == "777"
         assert told["bf.bf-error-rate"] == "0.125"
+
+
+# ---- Where ranges end -----------------------------------------------------------------------
+
+
+def ranges():
+    """What RedisBloom replies: words and text."""
+    for line in pathlib.Path(__file__).with_name("redisbloom_ranges.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            words, _, reply = line.partition("\t=\t")
+            yield ["" if word == '""' else word for word in words.split("\t")], reply
+
+
+def test_ranges_are_those_of_redisbloom(talk2):
+    """RESERVE, INSERT and settings refuse what RedisBloom refuses, and say so in its words.  Only
+    the largest capacity is another one."""
+    differ = []
+    for words, told in ranges():
+        talk2.ok("DEL k")
+        before = settings(talk2)
+        reply = talk2.get(words)
+        if words[0] == "CONFIG":
+            text = reply.split(" - ", 1)[1] if isinstance(reply, Error) else reply
+            if not isinstance(reply, Error):
+                talk2.ok(["CONFIG", "SET", words[2], before[words[2]]])
+        else:
+            text = reply if isinstance(reply, str) else str(reply)
+            told = re.sub("(apacity must be .*)1073741824", r"\g<1>1099511627776", told)
+        if text != told:
+            differ.append((words, text, told))
+    assert differ == []
 
 
 # ---- Arguments of the module ----------------------------------------------------------------
