@@ -49,7 +49,6 @@ static const uint8_t public_seed[SEED_NBYTES] = {
     29, 137, 138, 115, 62,  152, 136, 135, 48,  127, 151, 205, 40, 7,  51,  131,
 };
 
-static const char bad_data[] = "ERR received bad data";
 static const char no_memory[] = "ERR Insufficient memory to create filter";
 
 /* ---- Layers ------------------------------------------------------------------------------ */
@@ -396,18 +395,20 @@ static void defrag(RedisModuleDefragCtx *ctx, void **filter)
     body_defrag(ctx, &bloom->body);
 }
 
-/* Appends a layer whose bytes will come.  Returns NULL, or why it is refused. */
-const char *valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer layer,
-                                     uint64_t block_nbytes)
+int valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer layer,
+                             uint64_t block_nbytes)
 {
+    const size_t n = bloom->body.nblocks;
+    if (n && bloom->layers[n - 1].items < bloom->layers[n - 1].capacity)
+        return PERHAPS_ERR_DAMAGED; /* an RDB has the items of the last layer only */
     if (!valkeybloom_complete_layer(&layer, block_nbytes) ||
         __builtin_add_overflow(bloom->items, layer.items, &bloom->items) ||
         bloom->items > INT64_MAX)
-        return bad_data;
+        return PERHAPS_ERR_DAMAGED;
     if (valkeybloom_make_room(bloom) || body_expect_block(&bloom->body, block_nbytes))
-        return no_memory;
-    bloom->layers[bloom->body.nblocks - 1] = layer;
-    return NULL;
+        return PERHAPS_ERR_MEMORY;
+    bloom->layers[n] = layer;
+    return 0;
 }
 
 struct form valkey_bloom = {

@@ -53,10 +53,10 @@ int valkeybloom_make_room(struct valkeybloom *bloom);
  * the other module makes such layers. */
 bool valkeybloom_complete_layer(struct valkeybloom_layer *layer, uint64_t block_nbytes);
 
-/* Appends a layer whose bytes will come, and counts its items.  Returns NULL, or why it is
- * refused. */
-const char *valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer layer,
-                                     uint64_t block_nbytes);
+/* Appends a layer whose bytes will come, and counts its items; the last one must be full.
+ * Returns 0, PERHAPS_ERR_DAMAGED or PERHAPS_ERR_MEMORY. */
+int valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer layer,
+                             uint64_t block_nbytes);
 
 /* Writes the header of a block that has all its bytes. */
 void valkeybloom_write_header(const struct valkeybloom *bloom, size_t i);

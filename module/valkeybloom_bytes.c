@@ -44,9 +44,10 @@ static const char *decode_layer(struct valkeybloom *bloom, struct reader *r)
     if (!take(r, &layer.items, sizeof layer.items) ||
         !take(r, &layer.capacity, sizeof layer.capacity))
         return bad_dump;
-    const char *problem = valkeybloom_expect_layer(bloom, layer, nbytes), *why;
-    if (problem)
-        return problem;
+    const char *why;
+    int error = valkeybloom_expect_layer(bloom, layer, nbytes);
+    if (error)
+        return error == PERHAPS_ERR_MEMORY ? no_memory : bad_dump;
     const size_t i = bloom->body.nblocks - 1;
     const uint64_t end = bloom->body.blocks[i].begin + nbytes;
     if (body_load(&bloom->body, end + 1, block, nbytes, &why))
@@ -146,7 +147,7 @@ bool valkeybloom_is_header(const char *bytes, size_t nbytes)
 static const char *decode_header(struct valkeybloom *bloom, const char *bytes)
 {
     struct wire_head head;
-    const char *problem = NULL;
+    int error = 0;
     memcpy(&head, bytes, sizeof head);
     bloom->expansion = head.expansion;
     bloom->fpr = head.fpr;
@@ -156,14 +157,14 @@ static const char *decode_header(struct valkeybloom *bloom, const char *bytes)
         return later;
     if (!valkeybloom_is_sound(bloom))
         return bad_data;
-    for (size_t i = 0; !problem && i < head.nlayers; i++) {
+    for (size_t i = 0; !error && i < head.nlayers; i++) {
         struct wire_layer wire;
         memcpy(&wire, bytes + sizeof head + i * sizeof wire, sizeof wire);
         const struct valkeybloom_layer layer = { .capacity = wire.capacity,
                                                  .items = wire.items };
-        problem = valkeybloom_expect_layer(bloom, layer, wire.nbytes);
+        error = valkeybloom_expect_layer(bloom, layer, wire.nbytes);
     }
-    return problem;
+    return !error ? NULL : error == PERHAPS_ERR_MEMORY ? no_memory : bad_data;
 }
 
 void *valkeybloom_begin_load(const char *bytes, size_t nbytes, const char **why)

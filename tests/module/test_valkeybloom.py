@@ -252,6 +252,16 @@ def set_to(name, value, layer=None):
     return change
 
 
+def test_layer_that_is_not_full(client):
+    """An RDB has the items of the last layer only, so that no other may have less than its
+    capacity."""
+    model = broken(set_to('items', 19, 0))
+    with pytest.raises(Refused, match='decoding failed'):
+        client.call('BF.LOAD', 'f', model.dump())
+    with pytest.raises(Refused):
+        client.call('BF.LOADCHUNK', 'f', *foreign.chunks(model)[0])
+
+
 FAULTS = {
     'no capacity': set_to('capacity', 0, 0),
     'a large capacity': set_to('capacity', (1 << 63) - 1, 1),
