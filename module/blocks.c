@@ -29,6 +29,8 @@ int body_expect_block(struct body *body, uint64_t nbytes)
 {
     size_t room = body->room;
     void *blocks = body->blocks;
+    if (nbytes >= BODY_NBYTES_MOST - body->nbytes)
+        return PERHAPS_ERR_MEMORY;
     if (array_make_room(&blocks, body->nblocks, &room, sizeof *body->blocks))
         return PERHAPS_ERR_MEMORY;
     body->blocks = blocks;

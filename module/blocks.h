@@ -28,6 +28,9 @@ struct block {
     uint64_t begin; /* offset of its first byte in the bytes of all blocks */
 };
 
+/* The positions of pieces are numbers of commands, which have a sign. */
+#define BODY_NBYTES_MOST ((uint64_t)INT64_MAX)
+
 /* Begins as { 0 }. */
 struct body {
     struct block *blocks;
@@ -42,7 +45,8 @@ struct body {
  * having changed nothing. */
 int array_make_room(void **array, size_t n, size_t *room, size_t element_nbytes);
 
-/* Appends a block that LOADCHUNKs fill.  Returns 0 or PERHAPS_ERR_MEMORY. */
+/* Appends a block that LOADCHUNKs fill.  Returns 0; or PERHAPS_ERR_MEMORY, also if the bytes of
+ * all blocks could not be counted: an enemy may name many blocks, each as large as may be. */
 int body_expect_block(struct body *body, uint64_t nbytes);
 
 /* Appends a block of zeros to a body that is whole.  Returns 0 or PERHAPS_ERR_MEMORY. */

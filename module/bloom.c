@@ -6,6 +6,7 @@
 #include "items.h"
 #include "own.h"
 #include "replies.h"
+#include "running.h"
 #include "settings.h"
 #include "valkey.h"
 #include "words.h"
@@ -203,13 +204,24 @@ static const char *read_seed(const RedisModuleString *word, struct insert *in)
     return seed.nbytes == VALKEYBLOOM_SEED_NBYTES ? NULL : "ERR invalid seed";
 }
 
-/* What is more than ours may have is refused when it is known that there is no seed. */
+/* Read what valkey-bloom's filters may have; what is more than ours may is refused when it is
+ * known that there is no seed. */
+
 static const char *read_insert_expansion(const RedisModuleString *word, struct insert *in)
 {
     long long expansion;
     if (!word_number(word, 0, UINT32_MAX, &expansion))
         return "Bad expansion";
     in->wish.expansion = (unsigned)expansion;
+    return NULL;
+}
+
+static const char *read_insert_capacity(const RedisModuleString *word, uint64_t *to)
+{
+    long long capacity;
+    if (!word_number(word, 1, INT64_MAX, &capacity))
+        return "Bad capacity";
+    *to = (uint64_t)capacity;
     return NULL;
 }
 
@@ -226,10 +238,9 @@ static const char *read_tightening(const RedisModuleString *word, struct insert 
 static const char *read_insert_option(RedisModuleString **pair, bool has_value,
                                       struct insert *in)
 {
-    struct wish scale_to;
+    uint64_t scale_to;
     if (word_is(pair[0], "CAPACITY"))
-        return has_value ? read_capacity(pair[1], &in->wish, "Bad capacity", "Bad capacity")
-                         : NULL;
+        return has_value ? read_insert_capacity(pair[1], &in->wish.capacity) : NULL;
     if (word_is(pair[0], "ERROR"))
         return has_value ? read_rate(pair[1], &in->wish, "Bad error rate", "Bad error rate")
                          : NULL;
@@ -242,7 +253,7 @@ static const char *read_insert_option(RedisModuleString **pair, bool has_value,
     if (!word_is(pair[0], "VALIDATESCALETO"))
         return UNKNOWN;
     in->scales_to = true;
-    return has_value ? read_capacity(pair[1], &scale_to, "Bad capacity", "Bad capacity") : NULL;
+    return has_value ? read_insert_capacity(pair[1], &scale_to) : NULL;
 }
 
 /* Reads all words behind the key, up to ITEMS and what follows.  Unlike in BF.RESERVE,
@@ -262,17 +273,40 @@ static const char *read_insert(RedisModuleString **words, int n, struct insert *
         }
     if (in->nonscaling)
         in->wish.expansion = 0;
-    if (!error && !in->seed && in->wish.expansion > EXPANSION_MOST)
-        error = "Bad expansion";
     if (!error && in->scales_to && in->nonscaling)
         error = "ERR cannot use NONSCALING and VALIDATESCALETO options together";
-    if (!error && in->tightening > 0 && !in->seed)
-        error = "ERR TIGHTENING is of filters with a SEED, which are valkey-bloom's";
     if (i + 1 < n) {
         in->items = words + i + 1;
         in->n = (size_t)(n - i - 1);
     }
     return error;
+}
+
+/* Tells what a filter of ours cannot have, as valkey-bloom's can.  Returns NULL or the text of an
+ * error. */
+static const char *beyond_ours(const struct insert *in)
+{
+    return in->wish.capacity > CAPACITY_MOST     ? "Bad capacity"
+           : in->wish.expansion > EXPANSION_MOST ? "Bad expansion"
+           : in->tightening > 0 ? "ERR TIGHTENING is of filters with a SEED, which are "
+                                  "valkey-bloom's"
+                                : NULL;
+}
+
+/* Returns whether the options are refused, having replied.  Those of a filter that is there do
+ * not count: so they are not looked at in what a master with valkey-bloom, or its AOF, sends,
+ * where each filter is made with a seed; that would leave out the items behind them. */
+static bool refuses(RedisModuleCtx *ctx, const struct insert *in)
+{
+    const char *error = in->seed ? NULL : beyond_ours(in);
+    if (!error)
+        return false;
+    running_command(ctx);
+    const bool must_be_done = running_now() != RUNNING_COMMAND;
+    running_end();
+    if (!must_be_done)
+        server.ReplyWithError(ctx, error);
+    return !must_be_done;
 }
 
 /* Makes a filter in valkey-bloom's form, unless the key is there.  Returns false if it has
@@ -307,6 +341,8 @@ int bf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         return server.ReplyWithError(ctx, error);
     if (!in.n && !in.seed)
         return server.WrongArity(ctx);
+    if (refuses(ctx, &in))
+        return SERVER_OK;
     if (in.seed && !make_seeded(ctx, argv, &in))
         return SERVER_OK;
     return add_words(ctx, argv, in.items, in.n, in.nocreate || in.seed ? NULL : &in.wish, true,

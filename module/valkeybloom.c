@@ -38,7 +38,7 @@ enum {
     SEED_NBYTES = VALKEYBLOOM_SEED_NBYTES,
     HASHES_MOST = 1100, /* for the smallest fpr that a double can have: 1075 */
 };
-#define NBYTES_MOST   (UINT64_C(1) << 50) /* of a layer: the bytes of all can be counted */
+#define NBYTES_MOST   (UINT64_C(1) << 50) /* of a layer: they, and the bits, can be counted */
 #define LN2           0.693147180559945309417
 #define PRIME         UINT64_C(0xFFFFFFFFFFFFFFC5)
 #define SAMPLE_NBYTES (UINT64_C(1) << 20) /* what info() counts the bits of */

@@ -1,5 +1,6 @@
 """valkey-bloom's own filters, made here by hand or by the crate that it is built on: they answer
 as a model of the formats says, and go back in the same form."""
+import pathlib
 import struct
 
 import foreign
@@ -8,7 +9,7 @@ import valkeybloom
 import zoo
 from fixtures import client, server  # noqa: F401
 from test_redisbloom import ABSENT, same_answers, words
-from world import AOF, Refused, Server, caught_up, replicate
+from world import AOF, Refused, Server, caught_up, encode, replicate
 
 MODELS = {
     'usual': (lambda: valkeybloom.Bloom(), 90),
@@ -201,6 +202,35 @@ def test_survives(saved):
             assert server.call('DUMP', 'loaded ' + name) == replica.call('DUMP', 'loaded ' + name)
 
 
+def from_there(model, key, items):
+    """The AOF of a server with valkey-bloom, which writes adds as clients sent them: with options
+    that do not count for a filter that is there, also such as ours cannot have."""
+    options = [(), ('EXPANSION', 100000), ('CAPACITY', 1 << 50), ('TIGHTENING', '0.3'),
+               ('VALIDATESCALETO', 1 << 50), ('NONSCALING',), ('ERROR', '0.3')]
+    commands = [('SELECT', 0), model.insert(key)]
+    for i, item in enumerate(items):
+        commands.append(('BF.INSERT', key, *options[i % len(options)], 'ITEMS', item))
+    return b''.join(map(encode, commands))
+
+
+@pytest.mark.parametrize('arguments', [(), ('bf-expansion-factor', 0)])
+def test_aof_from_there(arguments):
+    """No item is left out; what is behind them would be denied."""
+    model, items = valkeybloom.Bloom(20, 0.01), words(100)
+    server = Server(*AOF, arguments=arguments)
+    try:
+        folder = pathlib.Path(server.folder, 'appendonlydir')
+        folder.mkdir()
+        folder.joinpath('appendonly.aof.manifest').write_text('file one.aof seq 1 type i\n')
+        folder.joinpath('one.aof').write_bytes(from_there(model, 'f', items))
+        server.start()
+        for item in items:
+            model.add(item)
+        check(server.client, 'f', model, items)
+    finally:
+        server.remove()
+
+
 # ---- What is refused ------------------------------------------------------------------------
 
 OPTIONS = [
@@ -289,6 +319,19 @@ def test_faults(client, fault):
     client.ask('BF.LOADCHUNK', 'f', *foreign.chunks(model)[0])
     assert client.ask('BF.EXISTS', 'f', 'x') == 0 or client.call('EXISTS', 'f')
     assert client.call('PING') == b'PONG'
+
+
+def test_more_bytes_than_can_be_counted(client):
+    """The layers of a header have 2^64 bytes in all, which is 0 in 64 bits: none has come."""
+    for n, nbytes in [(1 << 14, 1 << 50), (1 << 13, 1 << 50), ((1 << 15) + 1, 1 << 49)]:
+        header = valkeybloom.Bloom().header()[:68]
+        header = header[:16] + struct.pack('<I', n) + header[20:]
+        header += n * struct.pack('<QQQ', nbytes, 1 << 44, 1 << 44)
+        header = header[:-8] + bytes(8)  # all but the last layer are full
+        with pytest.raises(Refused):
+            client.call('BF.LOADCHUNK', 'f', 1, header)
+        assert client.call('BF.EXISTS', 'f', 'x') == 0
+    assert client.call('DBSIZE') == 0
 
 
 def test_cut_dumps(client):
