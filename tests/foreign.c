@@ -1,4 +1,4 @@
-/* foreign.c - filters of RedisBloom, for the tests: see foreign.h. */
+/* foreign.c - filters of other modules, for the tests: see foreign.h. */
 #include "foreign.h"
 
 #include <math.h>
@@ -6,6 +6,7 @@
 
 #include "../module/memory.h"
 #include "../module/settings.h"
+#include "../module/valkeybloom.h"
 #include "fake_server.h"
 #include "hostile.h"
 #include "support.h"
@@ -133,6 +134,18 @@ void *make_cuckoo(uint64_t buckets, unsigned size, unsigned iterations, unsigned
 {
     return make(&redis_cuckoo, cuckoo_header(buckets, 1, size, iterations, expansion),
                 buckets * size);
+}
+
+void *make_valkey(uint64_t capacity, double fpr, uint32_t expansion)
+{
+    static const char seed[VALKEYBLOOM_SEED_NBYTES] = { 1, 2, 3 };
+    const struct valkeybloom_wish wish = {
+        .capacity = capacity, .fpr = fpr, .tightening = .5, .expansion = expansion, .seed = seed
+    };
+    const char *why;
+    void *filter = valkeybloom_create(&wish, &why);
+    expect(filter);
+    return filter;
 }
 
 struct perhaps_key item_of(const uint64_t *number)

@@ -1,5 +1,5 @@
-/* foreign.h - filters of RedisBloom, for the tests: their headers, and what must hold for
- * each. */
+/* foreign.h - filters of RedisBloom and valkey-bloom, for the tests: their headers, and what must
+ * hold for each. */
 #ifndef FOREIGN_H
 #define FOREIGN_H
 
@@ -10,7 +10,16 @@
 #include "../module/form.h"
 
 /* Options of Bloom filters, and lengths of headers. */
-enum { NOROUND = 1, FORCE64 = 4, NONSCALING = 8, HEAD = 20, LINK = 53, CUCKOO_HEAD = 38 };
+enum {
+    NOROUND = 1,
+    FORCE64 = 4,
+    NONSCALING = 8,
+    HEAD = 20,
+    LINK = 53,
+    CUCKOO_HEAD = 38,
+    VALKEY_HEAD = 68,
+    VALKEY_LINK = 24
+};
 
 struct text {
     uint8_t *at;
@@ -45,6 +54,7 @@ int load(const struct form *form, void *filter, uint64_t position, const void *b
 
 /* Makes a filter without items. */
 void *make_bloom(uint64_t entries, double error, unsigned options, unsigned growth);
+void *make_valkey(uint64_t capacity, double fpr, uint32_t expansion);
 void *make_cuckoo(uint64_t buckets, unsigned size, unsigned iterations, unsigned expansion);
 
 /* Returns an item of 1 to 8 bytes. */

@@ -1,6 +1,6 @@
-/* module_foreign_test.c - proves that RedisBloom's own filters are served as they are: dumps
- * that its documentation prints, its RDB fields, filters of which only some pieces came, and
- * what an enemy writes.
+/* module_foreign_test.c - proves that filters of other modules are served as they are: dumps
+ * that RedisBloom's documentation prints, its RDB fields, filters of which only some pieces came,
+ * and what an enemy writes.
  *
  * It fails when an item that was added is denied, when a filter is not the same after it was
  * saved or dumped, or when damaged bytes are taken for a filter that breaks. */
@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../module/blocks.h"
 #include "../module/memory.h"
 #include "../module/settings.h"
 #include "fake_server.h"
@@ -121,8 +122,9 @@ TEST(test_slot_of_an_item)
 /* Makes a filter of three links and one of some filters. */
 static void *grown(const struct form *form, unsigned n)
 {
-    void *filter = form == &redis_bloom ? make_bloom(50, .01, NOROUND | FORCE64, 2)
-                                        : make_cuckoo(32, 2, 20, 2);
+    void *filter = form == &redis_bloom    ? make_bloom(50, .01, NOROUND | FORCE64, 2)
+                   : form == &valkey_bloom ? make_valkey(50, .01, 2)
+                                           : make_cuckoo(32, 2, 20, 2);
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t number = mix64(i);
         const struct perhaps_key item = item_of(&number);
@@ -144,13 +146,17 @@ static void expect_grown(const struct form *form, const void *filter, unsigned n
     }
 }
 
-static const struct form *const both[] = { &redis_bloom, &redis_cuckoo };
+enum { FORMS = 3 };
+static const struct form *const all[FORMS] = { &redis_bloom, &redis_cuckoo, &valkey_bloom };
+/* The bytes of a header, but for the links of Bloom filters. */
+static const size_t heads[FORMS] = { HEAD, CUCKOO_HEAD, VALKEY_HEAD },
+                    links[FORMS] = { LINK, 0, VALKEY_LINK };
 
 TEST(test_parts_of_a_filter)
 {
     setup();
-    for (unsigned which = 0; which < 2; which++) {
-        const struct form *form = both[which];
+    for (unsigned which = 0; which < FORMS; which++) {
+        const struct form *form = all[which];
         struct info info;
         void *filter = grown(form, 300);
         form->info(filter, &info);
@@ -174,30 +180,31 @@ TEST(test_pieces_that_are_refused)
 {
     uint8_t bytes[200] = { 0 };
     setup();
-    for (unsigned which = 0; which < 2; which++) {
-        const struct form *form = both[which];
+    for (unsigned which = 0; which < FORMS; which++) {
+        const struct form *form = all[which];
         void *filter = grown(form, 0), *part = reload(form, filter, 1);
         struct text dump = dump_of(form, filter);
-        const size_t n = dump.nbytes - (which ? CUCKOO_HEAD : HEAD + LINK);
+        const size_t n = dump.nbytes - heads[which] - links[which];
+        expect(n > 60 && n < sizeof bytes);
+        memcpy(bytes, dump.at + heads[which] + links[which], n);
         free(dump.at);
-        expect(n > 60 && n < 200);
-        expect_error(load(form, part, 21, bytes, 10), PERHAPS_ERR_ARGUMENT);
+        expect_error(load(form, part, 21, bytes + 10, 10), PERHAPS_ERR_ARGUMENT);
         expect_error(load(form, part, 10, bytes, 10), PERHAPS_ERR_ARGUMENT);
         expect_error(load(form, part, 5, bytes, 10), PERHAPS_ERR_ARGUMENT);
         expect_error(load(form, part, 1, bytes, 0), PERHAPS_ERR_ARGUMENT);
         expect_error(load(form, part, n + 2, bytes, n + 1), PERHAPS_ERR_ARGUMENT);
-        expect_error(load(form, part, n + 2, bytes, 1), PERHAPS_ERR_ARGUMENT);
+        expect_error(load(form, part, n + 2, bytes + n, 1), PERHAPS_ERR_ARGUMENT);
         expect_error(load(form, part, UINT64_MAX, bytes, 1), PERHAPS_ERR_ARGUMENT);
         expect_success(load(form, part, 11, bytes, 10));
         expect_success(load(form, part, 11, bytes, 10));
-        expect_success(load(form, part, 6, bytes, 4));
+        expect_success(load(form, part, 6, bytes + 1, 4));
         expect_error(load(form, part, 12, bytes, 8 + 3), PERHAPS_ERR_ARGUMENT);
-        bytes[3] = 1;
+        bytes[3] ^= 1;
         expect_error(load(form, part, 11, bytes, 10), PERHAPS_ERR_ARGUMENT);
-        bytes[3] = 0;
+        bytes[3] ^= 1;
         expect(!form->is_complete(part));
         expect_copies(form, part);
-        expect_success(load(form, part, n + 1, bytes, n - 10));
+        expect_success(load(form, part, n + 1, bytes + 10, n - 10));
         expect(form->is_complete(part));
         expect_same_dumps(form, part, filter);
         /* a piece that comes once more must not take away what was added since */
@@ -214,11 +221,11 @@ TEST(test_positions_of_a_dump)
 {
     struct dump piece;
     setup();
-    for (unsigned which = 0; which < 2; which++) {
-        const struct form *form = both[which];
+    for (unsigned which = 0; which < FORMS; which++) {
+        const struct form *form = all[which];
         void *filter = grown(form, 300);
         struct text dump = dump_of(form, filter);
-        const size_t head = which ? CUCKOO_HEAD : HEAD + 3 * LINK, n = dump.nbytes - head;
+        const size_t head = heads[which] + 3 * links[which], n = dump.nbytes - head;
         for (uint64_t position = 1; position <= n; position++) {
             expect_success(form->dump(filter, position, &piece));
             expect(piece.nbytes > 0 && piece.next == position + piece.nbytes && !piece.memory);
@@ -406,6 +413,20 @@ TEST(test_bloom_headers_that_are_refused)
     expect_nothing_left();
 }
 
+/* The bytes of all blocks are 2^64 or 2^63, so that offsets and positions would begin anew. */
+TEST(test_blocks_that_cannot_be_counted)
+{
+    struct body body = { 0 };
+    setup();
+    for (unsigned i = 0; i < 7; i++)
+        expect_success(body_expect_block(&body, UINT64_C(1) << 60));
+    expect_error(body_expect_block(&body, UINT64_C(1) << 60), PERHAPS_ERR_MEMORY);
+    expect_error(body_expect_block(&body, UINT64_C(9) << 60), PERHAPS_ERR_MEMORY);
+    expect(body.nblocks == 7 && body.nbytes == UINT64_C(7) << 60 && !body_is_whole(&body));
+    body_release(&body);
+    expect_nothing_left();
+}
+
 /* Uses a filter that an enemy made. */
 static void use(const struct form *form, void *filter, struct rng *rng)
 {
@@ -453,8 +474,8 @@ TEST(test_damaged_rdb)
     unsigned loaded = 0;
     setup();
     for (unsigned run = 0; run < many(8000); run++) {
-        const struct form *form = both[run % 2];
-        const unsigned pieces = run / 2 % 2 ? 5 : (unsigned)rng_below(&rng, 5) + 1;
+        const struct form *form = all[run % FORMS];
+        const unsigned pieces = run / FORMS % 2 ? 5 : (unsigned)rng_below(&rng, 5) + 1;
         void *filter = grown(form, 120), *part = reload(form, filter, pieces);
         RedisModuleIO rdb = { 0 };
         form->save(&rdb, part);
@@ -479,7 +500,7 @@ TEST(test_damaged_headers)
     struct rng rng = rng_for("headers");
     setup();
     for (unsigned run = 0; run < many(8000); run++) {
-        const struct form *form = both[run % 2];
+        const struct form *form = all[run % FORMS];
         const char *why = NULL;
         void *filter = grown(form, 120);
         struct dump piece;
@@ -512,8 +533,8 @@ TEST(test_damaged_headers)
 TEST(test_too_little_memory)
 {
     setup();
-    for (unsigned which = 0; which < 2; which++) {
-        const struct form *form = both[which];
+    for (unsigned which = 0; which < FORMS; which++) {
+        const struct form *form = all[which];
         unsigned copied = 0, read = 0, loaded = 0;
         void *filter = grown(form, 300), *before = form->copy(filter);
         for (uint64_t call = 1; copied + read + loaded < 3; call++) {
