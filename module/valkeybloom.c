@@ -237,8 +237,8 @@ static int add_one(struct valkeybloom *bloom, const struct hashed *h, bool *was_
     return 0;
 }
 
-static int add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
-               bool *was_present, size_t *done)
+int valkeybloom_add(void *filter, const struct perhaps_key *items, size_t n,
+                    bool unless_present, bool *was_present, size_t *done)
 {
     struct valkeybloom *bloom = filter;
     struct hashed hashed[FOREIGN_BATCH];
@@ -256,8 +256,8 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
 }
 
 /* Of an incomplete filter it says "perhaps". */
-static void contains(const void *filter, const struct perhaps_key *items, size_t n,
-                     uint64_t now_ms, bool *present)
+void valkeybloom_contains(const void *filter, const struct perhaps_key *items, size_t n,
+                          uint64_t now_ms, bool *present)
 {
     const struct valkeybloom *bloom = filter;
     const bool is_whole = body_is_whole(&bloom->body);
@@ -279,28 +279,28 @@ bool valkeybloom_has_public_seed(const struct valkeybloom *bloom)
     return !memcmp(bloom->seed, public_seed, SEED_NBYTES);
 }
 
-static uint64_t items(const void *filter)
+uint64_t valkeybloom_items(const void *filter)
 {
     return ((const struct valkeybloom *)filter)->items;
 }
 
-static bool is_complete(const void *filter)
+bool valkeybloom_is_complete(const void *filter)
 {
     return body_is_whole(&((const struct valkeybloom *)filter)->body);
 }
 
-static size_t memory_nbytes(const void *filter)
+size_t valkeybloom_memory_nbytes(const void *filter)
 {
     const struct valkeybloom *bloom = filter;
     return sizeof *bloom + bloom->room * sizeof *bloom->layers + bloom->body.memory_nbytes;
 }
 
-static void info(const void *filter, struct info *info)
+void valkeybloom_info(const void *filter, struct info *info)
 {
     const struct valkeybloom *bloom = filter;
     const size_t n = bloom->body.nblocks;
     double no = 1;
-    *info = (struct info){ .size_nbytes = memory_nbytes(bloom),
+    *info = (struct info){ .size_nbytes = valkeybloom_memory_nbytes(bloom),
                            .filters = n,
                            .items = bloom->items,
                            .expansion = bloom->expansion ? (long long)bloom->expansion : -1,
@@ -322,7 +322,7 @@ static void info(const void *filter, struct info *info)
         info->bits_per_item = 8 * (double)bloom->body.nbytes / (double)bloom->items;
 }
 
-static bool layer(const void *filter, size_t index, struct layer *layer)
+bool valkeybloom_layer(const void *filter, size_t index, struct layer *layer)
 {
     const struct valkeybloom *bloom = filter;
     if (index >= bloom->body.nblocks)
@@ -368,7 +368,7 @@ void *valkeybloom_create(const struct valkeybloom_wish *wish, const char **why)
     return NULL;
 }
 
-static void *copy(const void *filter)
+void *valkeybloom_copy(const void *filter)
 {
     const struct valkeybloom *from = filter;
     struct valkeybloom *bloom = memory_take(sizeof *bloom);
@@ -385,7 +385,7 @@ static void *copy(const void *filter)
     return bloom;
 }
 
-static void defrag(RedisModuleDefragCtx *ctx, void **filter)
+void valkeybloom_defrag(RedisModuleDefragCtx *ctx, void **filter)
 {
     object_defrag(ctx, filter);
     struct valkeybloom *bloom = *filter;
@@ -410,26 +410,3 @@ int valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer
     bloom->layers[n] = layer;
     return 0;
 }
-
-struct form valkey_bloom = {
-    .type_name = "bloomfltr",
-    .encoding = VALKEYBLOOM_ENCODING,
-    .family = FAMILY_BLOOM,
-    .add = add,
-    .contains = contains,
-    .info = info,
-    .layer = layer,
-    .items = items,
-    .is_complete = is_complete,
-    .dump = valkeybloom_dump,
-    .is_header = valkeybloom_is_header,
-    .begin_load = valkeybloom_begin_load,
-    .load = valkeybloom_load,
-    .read = valkeybloom_read,
-    .save = valkeybloom_save,
-    .memory_nbytes = memory_nbytes,
-    .digest = valkeybloom_digest,
-    .release = valkeybloom_release,
-    .copy = copy,
-    .defrag = defrag,
-};

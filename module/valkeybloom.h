@@ -64,15 +64,18 @@ void valkeybloom_write_header(const struct valkeybloom *bloom, size_t i);
 /* Returns whether a block has the header that it should have; the first one says the seed. */
 bool valkeybloom_has_header(struct valkeybloom *bloom, size_t i);
 
-/* Members of the form (form.h). */
+/* Members of the form (form.h): of valkeybloom.c */
+int valkeybloom_add(void *filter, const struct perhaps_key *items, size_t n,
+                    bool unless_present, bool *was_present, size_t *done);
+void valkeybloom_contains(const void *filter, const struct perhaps_key *items, size_t n,
+                          uint64_t now_ms, bool *present);
+void valkeybloom_info(const void *filter, struct info *info);
+bool valkeybloom_layer(const void *filter, size_t index, struct layer *layer);
+uint64_t valkeybloom_items(const void *filter);
+bool valkeybloom_is_complete(const void *filter);
+size_t valkeybloom_memory_nbytes(const void *filter);
 void valkeybloom_release(void *filter);
-int valkeybloom_dump(const void *filter, uint64_t position, struct dump *piece);
-bool valkeybloom_is_header(const char *bytes, size_t nbytes);
-void *valkeybloom_begin_load(const char *bytes, size_t nbytes, const char **why);
-int valkeybloom_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
-                     const char **why);
-void valkeybloom_digest(RedisModuleDigest *digest, const void *filter);
-void valkeybloom_save(RedisModuleIO *rdb, const void *filter);
-void *valkeybloom_read(RedisModuleIO *rdb, int encoding);
+void *valkeybloom_copy(const void *filter);
+void valkeybloom_defrag(RedisModuleDefragCtx *ctx, void **filter);
 
 #endif

@@ -108,7 +108,7 @@ struct __attribute__((packed)) wire_layer {
     uint64_t nbytes, capacity, items;
 };
 
-int valkeybloom_dump(const void *filter, uint64_t position, struct dump *piece)
+static int dump(const void *filter, uint64_t position, struct dump *piece)
 {
     const struct valkeybloom *bloom = filter;
     const size_t n = bloom->body.nblocks;
@@ -135,7 +135,7 @@ int valkeybloom_dump(const void *filter, uint64_t position, struct dump *piece)
     return 0;
 }
 
-bool valkeybloom_is_header(const char *bytes, size_t nbytes)
+static bool is_header(const char *bytes, size_t nbytes)
 {
     struct wire_head head;
     if (nbytes <= sizeof head || memcmp(bytes, magic, sizeof magic) != 0)
@@ -167,10 +167,10 @@ static const char *decode_header(struct valkeybloom *bloom, const char *bytes)
     return !error ? NULL : error == PERHAPS_ERR_MEMORY ? no_memory : bad_data;
 }
 
-void *valkeybloom_begin_load(const char *bytes, size_t nbytes, const char **why)
+static void *begin_load(const char *bytes, size_t nbytes, const char **why)
 {
     *why = bad_data;
-    if (!valkeybloom_is_header(bytes, nbytes))
+    if (!is_header(bytes, nbytes))
         return NULL;
     struct valkeybloom *bloom = memory_take(sizeof *bloom);
     *why = bloom ? decode_header(bloom, bytes) : no_memory;
@@ -183,8 +183,8 @@ void *valkeybloom_begin_load(const char *bytes, size_t nbytes, const char **why)
 
 /* The headers of blocks say nothing that the first piece does not; whatever came in their place
  * is written over. */
-int valkeybloom_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
-                     const char **why)
+static int load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
+                const char **why)
 {
     struct valkeybloom *bloom = filter;
     int error = body_load(&bloom->body, position, bytes, nbytes, why);
@@ -193,10 +193,10 @@ int valkeybloom_load(void *filter, uint64_t position, const char *bytes, size_t 
     return error;
 }
 
-void valkeybloom_digest(RedisModuleDigest *digest, const void *filter)
+static void digest(RedisModuleDigest *digest, const void *filter)
 {
     struct dump piece;
-    if (!valkeybloom_dump(filter, 0, &piece))
+    if (!dump(filter, 0, &piece))
         server.DigestAddStringBuffer(digest, piece.bytes, piece.nbytes);
     memory_give(piece.memory);
     body_digest(digest, &((const struct valkeybloom *)filter)->body);
@@ -204,7 +204,7 @@ void valkeybloom_digest(RedisModuleDigest *digest, const void *filter)
 
 /* ---- RDB --------------------------------------------------------------------------------- */
 
-void valkeybloom_save(RedisModuleIO *rdb, const void *filter)
+static void save(RedisModuleIO *rdb, const void *filter)
 {
     const struct valkeybloom *bloom = filter;
     const bool is_whole = body_is_whole(&bloom->body);
@@ -261,7 +261,7 @@ static struct valkeybloom *read_layers(RedisModuleIO *rdb, const struct valkeybl
     return NULL;
 }
 
-void *valkeybloom_read(RedisModuleIO *rdb, int encoding)
+static void *read_(RedisModuleIO *rdb, int encoding)
 {
     if (encoding != ENCODING) {
         rdb_refuse(rdb, later);
@@ -284,3 +284,26 @@ void *valkeybloom_read(RedisModuleIO *rdb, int encoding)
         rdb_refuse(rdb, why);
     return bloom;
 }
+
+struct form valkey_bloom = {
+    .type_name = "bloomfltr",
+    .encoding = VALKEYBLOOM_ENCODING,
+    .family = FAMILY_BLOOM,
+    .add = valkeybloom_add,
+    .contains = valkeybloom_contains,
+    .info = valkeybloom_info,
+    .layer = valkeybloom_layer,
+    .items = valkeybloom_items,
+    .is_complete = valkeybloom_is_complete,
+    .dump = dump,
+    .is_header = is_header,
+    .begin_load = begin_load,
+    .load = load,
+    .read = read_,
+    .save = save,
+    .memory_nbytes = valkeybloom_memory_nbytes,
+    .digest = digest,
+    .release = valkeybloom_release,
+    .copy = valkeybloom_copy,
+    .defrag = valkeybloom_defrag,
+};

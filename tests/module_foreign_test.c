@@ -150,7 +150,7 @@ enum { FORMS = 3 };
 static const struct form *const all[FORMS] = { &redis_bloom, &redis_cuckoo, &valkey_bloom };
 /* The bytes of a header, but for the links of Bloom filters. */
 static const size_t heads[FORMS] = { HEAD, CUCKOO_HEAD, VALKEY_HEAD },
-                    links[FORMS] = { LINK, 0, VALKEY_LINK };
+                    link_heads[FORMS] = { LINK, 0, VALKEY_LINK };
 
 TEST(test_parts_of_a_filter)
 {
@@ -184,9 +184,9 @@ TEST(test_pieces_that_are_refused)
         const struct form *form = all[which];
         void *filter = grown(form, 0), *part = reload(form, filter, 1);
         struct text dump = dump_of(form, filter);
-        const size_t n = dump.nbytes - heads[which] - links[which];
+        const size_t n = dump.nbytes - heads[which] - link_heads[which];
         expect(n > 60 && n < sizeof bytes);
-        memcpy(bytes, dump.at + heads[which] + links[which], n);
+        memcpy(bytes, dump.at + heads[which] + link_heads[which], n);
         free(dump.at);
         expect_error(load(form, part, 21, bytes + 10, 10), PERHAPS_ERR_ARGUMENT);
         expect_error(load(form, part, 10, bytes, 10), PERHAPS_ERR_ARGUMENT);
@@ -225,7 +225,7 @@ TEST(test_positions_of_a_dump)
         const struct form *form = all[which];
         void *filter = grown(form, 300);
         struct text dump = dump_of(form, filter);
-        const size_t head = heads[which] + 3 * links[which], n = dump.nbytes - head;
+        const size_t head = heads[which] + 3 * link_heads[which], n = dump.nbytes - head;
         for (uint64_t position = 1; position <= n; position++) {
             expect_success(form->dump(filter, position, &piece));
             expect(piece.nbytes > 0 && piece.next == position + piece.nbytes && !piece.memory);
