@@ -6,7 +6,6 @@
 #include "docs.h"
 #include "keys.h"
 #include "memory.h"
-#include "partitions.h"
 #include "settings.h"
 #include "types.h"
 
@@ -19,7 +18,7 @@ static const struct command {
     const char *name;
     command_function *run;
     const char *flags;
-    int last_key;
+    int last_key; /* 0: there are none */
 } commands[] = {
     { "bf.reserve", bf_reserve, "write deny-oom fast", 1 },
     { "bf.add", bf_add, "write deny-oom", 1 },
@@ -51,9 +50,13 @@ static const struct command {
     { "cf.loadchunk", cf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
     { "perhaps.create", perhaps_create_command, "write deny-oom no-monitor no-slowlog", 1 },
     { "perhaps.advance", perhaps_advance_command, "write", 1 },
+    /* set takes no memory, as a BITFIELD that finds its string does not; but the server counts
+     * BITFIELD among the commands that do, and clients shall see the same limits */
+    { "perhaps.test", perhaps_test_command, "readonly deny-script", 0 },
+    { "perhaps.set", perhaps_set_command, "write deny-oom deny-script", 0 },
 };
 
-/* The category of the family; what replicas get belongs to none, since it makes both kinds. */
+/* The category of the family behind a blank; "" for commands of neither. */
 static const char *family_category(const struct command *c)
 {
     if (!server.AddACLCategory)
@@ -70,7 +73,8 @@ static int register_command(RedisModuleCtx *ctx, const struct command *c)
     snprintf(categories, sizeof categories, "%s %s%s",
              strstr(c->flags, "write") ? "write" : "read",
              strstr(c->flags, "fast") ? "fast" : "slow", family_category(c));
-    int error = server.CreateCommand(ctx, c->name, c->run, c->flags, 1, c->last_key, 1);
+    int error = server.CreateCommand(ctx, c->name, c->run, c->flags, c->last_key != 0,
+                                     c->last_key, c->last_key != 0);
     RedisModuleCommand *command =
         error || !server.GetCommand ? NULL : server.GetCommand(ctx, c->name);
     if (command && server.SetCommandInfo && docs_of(c->name))
@@ -98,7 +102,7 @@ static void tell(RedisModuleInfoCtx *info, int for_crash_report)
 
 static int register_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    if (types_register(ctx) || settings_load(ctx, argv, argc) || partitions_register(ctx) ||
+    if (types_register(ctx) || settings_load(ctx, argv, argc) ||
         server.RegisterInfoFunc(ctx, tell))
         return SERVER_ERR;
     if (server.AddACLCategory)
