@@ -58,19 +58,25 @@ static const char *read_expansion(const RedisModuleString *word, struct wish *wi
     return expansion >= 0 && expansion <= EXPANSION_MOST ? NULL : range;
 }
 
-/* Reads [EXPANSION e] [NONSCALING] [WINDOW duration], in any order. */
+/* Reads [EXPANSION e] [NONSCALING] [WINDOW duration], in any order.  An expansion out of its range
+ * is told last. */
 static const char *read_options(RedisModuleString **words, int n, struct wish *wish)
 {
+    static const char expansion_range[] = EXPANSION_RANGE;
     bool nonscaling = false, expands = false;
-    const char *error = NULL;
+    const char *error = NULL, *range = NULL;
     for (int i = 0; i < n && !error; i++)
         if (word_is(words[i], "NONSCALING")) {
             nonscaling = true;
         } else if (word_is(words[i], "EXPANSION")) {
             error = ++i < n
-                        ? read_expansion(words[i], wish, "ERR bad expansion", EXPANSION_RANGE)
+                        ? read_expansion(words[i], wish, "ERR bad expansion", expansion_range)
                         : "ERR no expansion";
-            expands = wish->expansion > 0;
+            expands = error || wish->expansion > 0;
+            if (error == expansion_range) {
+                range = error;
+                error = NULL;
+            }
         } else if (word_is(words[i], "WINDOW")) {
             if (++i == n || !word_duration(words[i], &wish->window_ms))
                 error = "ERR bad window: a duration such as 500ms, 90s, 15m, 24h or 7d";
@@ -79,6 +85,8 @@ static const char *read_options(RedisModuleString **words, int n, struct wish *w
         }
     if (!error && nonscaling && expands)
         error = "Nonscaling filters cannot expand";
+    if (!error)
+        error = range;
     if (!error && nonscaling && wish->window_ms)
         error = "ERR a window always scales";
     if (nonscaling)

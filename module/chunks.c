@@ -7,15 +7,14 @@
 
 /* What the families reply. */
 static const struct texts {
-    const char *dump_not_a_number, *not_a_number, *negative;
+    const char *dump_not_a_number, *not_a_number;
     const char *header, *chunk; /* NULL: what the form says */
     const char *create, *load_event;
 } texts[] = {
     [FAMILY_BLOOM] = { "Second argument must be numeric", "ERR Second argument must be numeric",
-                       NULL, NULL, NULL, NULL, "bf.loadchunk" },
-    [FAMILY_CUCKOO] = { "Invalid position", "Invalid position", "Invalid position",
-                        "Invalid header", "Couldn't load chunk!", "Couldn't create filter!",
-                        "cf.loadchunk" },
+                       NULL, NULL, NULL, "bf.loadchunk" },
+    [FAMILY_CUCKOO] = { "Invalid position", "Invalid position", "Invalid header",
+                        "Couldn't load chunk!", "Couldn't create filter!", "cf.loadchunk" },
 };
 
 /* ---- SCANDUMP ---------------------------------------------------------------------------- */
@@ -45,7 +44,7 @@ static void reply_dump(RedisModuleCtx *ctx, const struct opened *o, uint64_t pos
     else if (error == PERHAPS_ERR_MEMORY)
         server.ReplyWithError(ctx, "ERR Insufficient memory");
     else if (error)
-        server.ReplyWithError(ctx, family == FAMILY_CUCKOO ? texts[family].negative
+        server.ReplyWithError(ctx, family == FAMILY_CUCKOO ? texts[family].not_a_number
                                                            : "ERR invalid position");
     else
         reply_piece(ctx, &piece, family);
@@ -57,13 +56,15 @@ static int scandump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enu
     long long position;
     if (argc != 3)
         return server.WrongArity(ctx);
+    const bool cuckoo = family == FAMILY_CUCKOO; /* tells of the position before the key */
+    const bool bad = !word_number(argv[2], cuckoo ? 0 : INT64_MIN, INT64_MAX, &position);
+    if (bad && cuckoo)
+        return server.ReplyWithError(ctx, texts[family].dump_not_a_number);
     struct opened o = key_open(ctx, argv[1], MODE_READ, family);
     if (key_refused(ctx, &o, NOT_FOUND))
         ;
-    else if (!word_number(argv[2], INT64_MIN, INT64_MAX, &position))
+    else if (bad)
         server.ReplyWithError(ctx, texts[family].dump_not_a_number);
-    else if (position < 0 && texts[family].negative)
-        server.ReplyWithError(ctx, texts[family].negative);
     else
         reply_dump(ctx, &o, (uint64_t)position, family);
     key_close(&o);
@@ -136,10 +137,9 @@ static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     const char *error;
     if (argc != 4)
         return server.WrongArity(ctx);
-    if (!word_number(argv[2], INT64_MIN, INT64_MAX, &position))
+    if (!word_number(argv[2], INT64_MIN, INT64_MAX, &position) ||
+        (position == 0 && family == FAMILY_CUCKOO))
         return server.ReplyWithError(ctx, texts[family].not_a_number);
-    if (position <= 0 && texts[family].negative)
-        return server.ReplyWithError(ctx, texts[family].negative);
     struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, family);
     struct perhaps_key data = word_item(argv[3]);
     if (o.found == KEY_OTHER)
@@ -151,7 +151,8 @@ static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     else if (position == 1 && family == FAMILY_CUCKOO)
         error = EXISTS;
     else if (position <= 1)
-        error = "ERR invalid offset - no link found";
+        error =
+            texts[family].chunk ? texts[family].chunk : "ERR invalid offset - no link found";
     else
         error = load(ctx, &o, argv, (uint64_t)position, &data, family);
     if (error) {

@@ -10,5 +10,7 @@ command_function cf_reserve, cf_add, cf_addnx, cf_insert, cf_insertnx, cf_exists
     cf_count, cf_del, cf_compact, cf_info, cf_debug, cf_scandump, cf_loadchunk;
 /* internal.c */
 command_function perhaps_create_command, perhaps_advance_command;
+/* partitions.c */
+command_function perhaps_test_command, perhaps_set_command;
 
 #endif

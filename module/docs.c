@@ -4,7 +4,7 @@
  * 'since'.  The others have the version of this library. */
 #include "docs.h"
 
-#include <strings.h>
+#include <string.h>
 
 /* ---- Keys: what is done to them, and where they stand ------------------------------------ */
 
@@ -147,82 +147,82 @@ static const struct {
     const char *command;
     RedisModuleCommandInfo info;
 } docs[] = {
-    { "BF.RESERVE", DOC("1.0.0", -4, adds, bloom, CONSTANT, "Makes an empty Bloom filter") },
-    { "BF.ADD", DOC("1.0.0", 3, adds, one_item, PER_LAYER,
+    { "bf.reserve", DOC("1.0.0", -4, adds, bloom, CONSTANT, "Makes an empty Bloom filter") },
+    { "bf.add", DOC("1.0.0", 3, adds, one_item, PER_LAYER,
                     "Adds an item to a Bloom filter, which is made if it is missing") },
-    { "BF.MADD", DOC("1.0.0", -3, adds, some_items, PER_ITEM,
+    { "bf.madd", DOC("1.0.0", -3, adds, some_items, PER_ITEM,
                      "Adds items to a Bloom filter, which is made if it is missing") },
-    { "BF.INSERT",
+    { "bf.insert",
       DOC("1.0.0", -4, adds, bloom_items, PER_ITEM,
           "Adds items to a Bloom filter, which is made as told if it is missing") },
-    { "BF.EXISTS",
+    { "bf.exists",
       DOC("1.0.0", 3, asks, one_item, PER_LAYER,
           "Tells whether an item is perhaps in a Bloom filter, or certainly not") },
-    { "BF.MEXISTS", DOC("1.0.0", -3, asks, some_items, PER_ITEM,
+    { "bf.mexists", DOC("1.0.0", -3, asks, some_items, PER_ITEM,
                         "Tells of each item whether it is perhaps in a Bloom filter") },
-    { "BF.INFO", DOC("1.0.0", -2, asks, info, CONSTANT,
+    { "bf.info", DOC("1.0.0", -2, asks, info, CONSTANT,
                      "Tells the size of a Bloom filter and how full it is") },
-    { "BF.CARD", DOC("2.4.4", 2, asks, only_key, CONSTANT,
+    { "bf.card", DOC("2.4.4", 2, asks, only_key, CONSTANT,
                      "Tells how many items were added to a Bloom filter") },
-    { "BF.DEBUG", DOC("1.0.0", 2, asks, only_key, PER_LAYER,
+    { "bf.debug", DOC("1.0.0", 2, asks, only_key, PER_LAYER,
                       "Describes the filters that a Bloom filter consists of") },
-    { "BF.SCANDUMP", DOC("1.0.0", 3, asks, dump, PIECE_BYTES,
+    { "bf.scandump", DOC("1.0.0", 3, asks, dump, PIECE_BYTES,
                          "Gives a piece of a Bloom filter, and where the next one begins") },
-    { "BF.LOADCHUNK",
+    { "bf.loadchunk",
       DOC("1.0.0", 4, adds, load, PIECE_BYTES, "Takes a piece that BF.SCANDUMP gave") },
-    { "BF.LOAD", DOC(OURS, 3, adds, load_whole, FILTER_BYTES,
+    { "bf.load", DOC(OURS, 3, adds, load_whole, FILTER_BYTES,
                      "Makes the Bloom filter that an AOF of valkey-bloom describes") },
-    { "BF.SHRINK", DOC(OURS, -2, changes, shrink, FILTER_BYTES,
+    { "bf.shrink", DOC(OURS, -2, changes, shrink, FILTER_BYTES,
                        "Gives back the memory that a Bloom filter does not need") },
-    { "BF.MERGE", DOC(OURS, -3, merges, merge, FILTER_BYTES,
+    { "bf.merge", DOC(OURS, -3, merges, merge, FILTER_BYTES,
                       "Adds to a Bloom filter what is in others that are copies of one") },
 
-    { "CF.RESERVE", DOC("1.0.0", -3, adds, cuckoo, CONSTANT, "Makes an empty cuckoo filter") },
-    { "CF.ADD",
+    { "cf.reserve", DOC("1.0.0", -3, adds, cuckoo, CONSTANT, "Makes an empty cuckoo filter") },
+    { "cf.add",
       DOC("1.0.0", 3, adds, one_item, PER_LAYER,
           "Adds a copy of an item to a cuckoo filter, which is made if it is missing") },
-    { "CF.ADDNX", DOC("1.0.0", 3, adds, one_item, PER_LAYER,
+    { "cf.addnx", DOC("1.0.0", 3, adds, one_item, PER_LAYER,
                       "Adds an item to a cuckoo filter unless it is perhaps there already") },
-    { "CF.INSERT", DOC("1.0.0", -4, adds, cuckoo_items, PER_ITEM,
+    { "cf.insert", DOC("1.0.0", -4, adds, cuckoo_items, PER_ITEM,
                        "Adds copies of items to a cuckoo filter") },
-    { "CF.INSERTNX", DOC("1.0.0", -4, adds, cuckoo_items, PER_ITEM,
+    { "cf.insertnx", DOC("1.0.0", -4, adds, cuckoo_items, PER_ITEM,
                          "Adds those items to a cuckoo filter that are certainly not there") },
-    { "CF.EXISTS",
+    { "cf.exists",
       DOC("1.0.0", 3, asks, one_item, PER_LAYER,
           "Tells whether an item is perhaps in a cuckoo filter, or certainly not") },
-    { "CF.MEXISTS", DOC("1.0.0", -3, asks, some_items, PER_ITEM,
+    { "cf.mexists", DOC("1.0.0", -3, asks, some_items, PER_ITEM,
                         "Tells of each item whether it is perhaps in a cuckoo filter") },
-    { "CF.COUNT", DOC("1.0.0", 3, asks, one_item, PER_LAYER,
+    { "cf.count", DOC("1.0.0", 3, asks, one_item, PER_LAYER,
                       "Tells how many copies of an item are perhaps in a cuckoo filter") },
-    { "CF.DEL", DOC("1.0.0", 3, deletes, one_item, PER_LAYER,
+    { "cf.del", DOC("1.0.0", 3, deletes, one_item, PER_LAYER,
                     "Takes out a copy of an item that was added to a cuckoo filter") },
-    { "CF.COMPACT",
+    { "cf.compact",
       DOC("1.0.0", 2, changes, only_key, FILTER_BYTES,
           "Moves items of a cuckoo filter from its newer filters to older ones") },
-    { "CF.INFO", DOC("1.0.0", -2, asks, info_all, CONSTANT,
+    { "cf.info", DOC("1.0.0", -2, asks, info_all, CONSTANT,
                      "Tells the size of a cuckoo filter and how full it is") },
-    { "CF.DEBUG",
+    { "cf.debug",
       DOC("1.0.0", 2, asks, only_key, CONSTANT, "Describes a cuckoo filter in one line") },
-    { "CF.SCANDUMP", DOC("1.0.0", 3, asks, dump, PIECE_BYTES,
+    { "cf.scandump", DOC("1.0.0", 3, asks, dump, PIECE_BYTES,
                          "Gives a piece of a cuckoo filter, and where the next one begins") },
-    { "CF.LOADCHUNK",
+    { "cf.loadchunk",
       DOC("1.0.0", 4, adds, load, PIECE_BYTES, "Takes a piece that CF.SCANDUMP gave") },
 
-    { "PERHAPS.CREATE",
+    { "perhaps.create",
       DOC(OURS, 11, adds, create, CONSTANT, "Makes a filter again that a master has made") },
-    { "PERHAPS.ADVANCE",
+    { "perhaps.advance",
       DOC(OURS, 3, changes, advance, CONSTANT,
           "Moves a window on, or back, to a time in milliseconds since 1970") },
-    { "PERHAPS.TEST", DOC(OURS, 6, NULL, hashes, PER_HASH,
+    { "perhaps.test", DOC(OURS, 6, NULL, hashes, PER_HASH,
                           "Tells of many keys whether they are in a filter of partitions") },
-    { "PERHAPS.SET",
+    { "perhaps.set",
       DOC(OURS, 6, NULL, hashes, PER_HASH, "Adds many keys to a filter of partitions") },
 };
 
 const RedisModuleCommandInfo *docs_of(const char *command)
 {
     for (size_t i = 0; i < sizeof docs / sizeof *docs; i++)
-        if (strcasecmp(command, docs[i].command) == 0)
+        if (strcmp(command, docs[i].command) == 0)
             return &docs[i].info;
     return NULL;
 }

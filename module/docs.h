@@ -4,7 +4,7 @@
 
 #include "server.h"
 
-/* Returns what SetCommandInfo() takes for a command, in letters of either case; or NULL. */
+/* Returns what SetCommandInfo() takes for a command of this name, or NULL. */
 const RedisModuleCommandInfo *docs_of(const char *command);
 
 #endif

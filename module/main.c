@@ -6,60 +6,75 @@
 #include "docs.h"
 #include "keys.h"
 #include "memory.h"
-#include "partitions.h"
 #include "settings.h"
 #include "types.h"
 
 /* The module has the name of RedisBloom's, whose commands it has. */
 static const char module_name[] = "bf";
 
+/* The names are in the letters that COMMAND, ACL LIST and errors show: small ones, as those of
+ * the server's own commands, to which clients turn the names that they look up. */
 static const struct command {
     const char *name;
     command_function *run;
     const char *flags;
-    int last_key;
+    int last_key; /* 0: there are none */
 } commands[] = {
-    { "BF.RESERVE", bf_reserve, "write deny-oom fast", 1 },
-    { "BF.ADD", bf_add, "write deny-oom", 1 },
-    { "BF.MADD", bf_madd, "write deny-oom", 1 },
-    { "BF.INSERT", bf_insert, "write deny-oom", 1 },
-    { "BF.EXISTS", bf_exists, "readonly", 1 },
-    { "BF.MEXISTS", bf_mexists, "readonly", 1 },
-    { "BF.INFO", bf_info, "readonly fast", 1 },
-    { "BF.CARD", bf_card, "readonly fast", 1 },
-    { "BF.DEBUG", bf_debug, "readonly", 1 },
-    { "BF.SCANDUMP", bf_scandump, "readonly", 1 },
-    { "BF.LOADCHUNK", bf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
-    { "BF.LOAD", bf_load, "write deny-oom no-monitor no-slowlog", 1 },
-    { "BF.SHRINK", bf_shrink, "write", 1 }, /* gives memory back */
-    { "BF.MERGE", bf_merge, "write deny-oom", -1 },
-    { "CF.RESERVE", cf_reserve, "write deny-oom fast", 1 },
-    { "CF.ADD", cf_add, "write deny-oom", 1 },
-    { "CF.ADDNX", cf_addnx, "write deny-oom", 1 },
-    { "CF.INSERT", cf_insert, "write deny-oom", 1 },
-    { "CF.INSERTNX", cf_insertnx, "write deny-oom", 1 },
-    { "CF.EXISTS", cf_exists, "readonly", 1 },
-    { "CF.MEXISTS", cf_mexists, "readonly", 1 },
-    { "CF.COUNT", cf_count, "readonly", 1 },
-    { "CF.DEL", cf_del, "write fast", 1 },
-    { "CF.COMPACT", cf_compact, "write", 1 },
-    { "CF.INFO", cf_info, "readonly fast", 1 },
-    { "CF.DEBUG", cf_debug, "readonly", 1 },
-    { "CF.SCANDUMP", cf_scandump, "readonly", 1 },
-    { "CF.LOADCHUNK", cf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
-    { "PERHAPS.CREATE", perhaps_create_command, "write deny-oom no-monitor no-slowlog", 1 },
-    { "PERHAPS.ADVANCE", perhaps_advance_command, "write", 1 },
+    { "bf.reserve", bf_reserve, "write deny-oom fast", 1 },
+    { "bf.add", bf_add, "write deny-oom", 1 },
+    { "bf.madd", bf_madd, "write deny-oom", 1 },
+    { "bf.insert", bf_insert, "write deny-oom", 1 },
+    { "bf.exists", bf_exists, "readonly", 1 },
+    { "bf.mexists", bf_mexists, "readonly", 1 },
+    { "bf.info", bf_info, "readonly fast", 1 },
+    { "bf.card", bf_card, "readonly fast", 1 },
+    { "bf.debug", bf_debug, "readonly", 1 },
+    { "bf.scandump", bf_scandump, "readonly", 1 },
+    { "bf.loadchunk", bf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
+    { "bf.load", bf_load, "write deny-oom no-monitor no-slowlog", 1 },
+    { "bf.shrink", bf_shrink, "write", 1 }, /* gives memory back */
+    { "bf.merge", bf_merge, "write deny-oom", -1 },
+    { "cf.reserve", cf_reserve, "write deny-oom fast", 1 },
+    { "cf.add", cf_add, "write deny-oom", 1 },
+    { "cf.addnx", cf_addnx, "write deny-oom", 1 },
+    { "cf.insert", cf_insert, "write deny-oom", 1 },
+    { "cf.insertnx", cf_insertnx, "write deny-oom", 1 },
+    { "cf.exists", cf_exists, "readonly", 1 },
+    { "cf.mexists", cf_mexists, "readonly", 1 },
+    { "cf.count", cf_count, "readonly", 1 },
+    { "cf.del", cf_del, "write fast", 1 },
+    { "cf.compact", cf_compact, "write", 1 },
+    { "cf.info", cf_info, "readonly fast", 1 },
+    { "cf.debug", cf_debug, "readonly", 1 },
+    { "cf.scandump", cf_scandump, "readonly", 1 },
+    { "cf.loadchunk", cf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
+    { "perhaps.create", perhaps_create_command, "write deny-oom no-monitor no-slowlog", 1 },
+    { "perhaps.advance", perhaps_advance_command, "write", 1 },
+    /* set takes no memory, as a BITFIELD that finds its string does not; but the server counts
+     * BITFIELD among the commands that do, and clients shall see the same limits */
+    { "perhaps.test", perhaps_test_command, "readonly deny-script", 0 },
+    { "perhaps.set", perhaps_set_command, "write deny-oom deny-script", 0 },
 };
+
+/* The category of the family behind a blank; "" for commands of neither. */
+static const char *family_category(const struct command *c)
+{
+    if (!server.AddACLCategory)
+        return "";
+    return !strncmp(c->name, "bf.", 3)   ? " bloom"
+           : !strncmp(c->name, "cf.", 3) ? " cuckoo"
+                                         : "";
+}
 
 /* All categories of rights are named, since Valkey derives none from flags where some are. */
 static int register_command(RedisModuleCtx *ctx, const struct command *c)
 {
-    const char *family = !strncmp(c->name, "CF.", 3) ? " cuckoo" : " bloom";
     char categories[32];
     snprintf(categories, sizeof categories, "%s %s%s",
              strstr(c->flags, "write") ? "write" : "read",
-             strstr(c->flags, "fast") ? "fast" : "slow", server.AddACLCategory ? family : "");
-    int error = server.CreateCommand(ctx, c->name, c->run, c->flags, 1, c->last_key, 1);
+             strstr(c->flags, "fast") ? "fast" : "slow", family_category(c));
+    int error = server.CreateCommand(ctx, c->name, c->run, c->flags, c->last_key != 0,
+                                     c->last_key, c->last_key != 0);
     RedisModuleCommand *command =
         error || !server.GetCommand ? NULL : server.GetCommand(ctx, c->name);
     if (command && server.SetCommandInfo && docs_of(c->name))
@@ -87,7 +102,7 @@ static void tell(RedisModuleInfoCtx *info, int for_crash_report)
 
 static int register_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    if (types_register(ctx) || settings_load(ctx, argv, argc) || partitions_register(ctx) ||
+    if (types_register(ctx) || settings_load(ctx, argv, argc) ||
         server.RegisterInfoFunc(ctx, tell))
         return SERVER_ERR;
     if (server.AddACLCategory)

@@ -22,13 +22,13 @@
  * TEST and BITFIELD for SET.  That looks at slot, migration, role, and the user's rights.
  *
  * Replicas and the AOF get a SETRANGE of each block that has changed: they need no module. */
-#include "partitions.h"
 
 #include <endian.h>
 #include <perhaps_layout.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "commands.h"
 #include "words.h"
 
 /* Limits, as the client has them (doc/CLUSTER.md). */
@@ -387,23 +387,12 @@ static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool set
     return server.ReplyWithStringBuffer(ctx, desk.answers, work.count);
 }
 
-static int test(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int perhaps_test_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     return run(ctx, argv, argc, false);
 }
 
-static int set(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+int perhaps_set_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     return run(ctx, argv, argc, true);
-}
-
-/* SET takes no memory, as a BITFIELD that finds its string does not; but the server counts
- * BITFIELD among the commands that do, and clients shall see the same limits. */
-int partitions_register(RedisModuleCtx *ctx)
-{
-    int error =
-        server.CreateCommand(ctx, "perhaps.test", test, "readonly deny-script", 0, 0, 0);
-    return error ? error
-                 : server.CreateCommand(ctx, "perhaps.set", set, "write deny-oom deny-script",
-                                        0, 0, 0);
 }

@@ -5,6 +5,7 @@
 #include "settings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "words.h"
@@ -74,12 +75,17 @@ static int set_number(const char *name, RedisModuleString *word, void *context,
     return SERVER_ERR;
 }
 
+/* With as many digits as tell it from all others: CONFIG REWRITE writes it down. */
 static RedisModuleString *get_rate(const char *name, void *context)
 {
     char text[32];
     (void)name;
     (void)context;
-    snprintf(text, sizeof text, "%g", settings.bf_error_rate);
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, settings.bf_error_rate);
+        if (strtod(text, NULL) == settings.bf_error_rate)
+            break;
+    }
     return told(text);
 }
 

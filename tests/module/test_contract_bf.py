@@ -116,10 +116,23 @@ REFUSED = [
 def test_refused(talk):
     make_others(talk)
     all_refused(talk, REFUSED)
-    for number in "nan", "inf", "-inf":
-        assert isinstance(talk.get(f"BF.RESERVE n {number} 100"), Error)
-        assert isinstance(talk.get(f"BF.INSERT n ERROR {number} ITEMS a"), Error)
     talk.says("EXISTS n", ":0")
+
+
+@pytest.mark.parametrize("order", ["NONSCALING EXPANSION {}", "EXPANSION {} NONSCALING"])
+def test_expansions_beside_nonscaling(talk2, order):
+    """Any but 0 are refused for that, also those out of their range."""
+    for value in "1.5", "x", "inf", 1 << 63:
+        refuses(talk2, f"BF.RESERVE n .01 100 {order.format(value)}", "-ERR bad expansion")
+    for value in 1, 32768, 32769, -1, 1 << 32:
+        refuses(talk2, f"BF.RESERVE n .01 100 {order.format(value)}", CANNOT_EXPAND)
+    talk2.says(f"BF.RESERVE n .01 100 {order.format(0)}", "+OK")
+
+
+def test_rates_that_no_filter_keeps(talk2):
+    for rate in "1e-14", "1e-300", "1e-320":
+        refuses(talk2, f"BF.RESERVE n {rate} 100", "-ERR could not create filter")
+        refuses(talk2, f"BF.INSERT n ERROR {rate} ITEMS a", "-ERR could not create filter")
 
 
 @pytest.mark.parametrize("name", of_family("BF"))

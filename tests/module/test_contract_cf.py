@@ -93,12 +93,17 @@ REFUSED = [
     ("CF.DEBUG n", NOT_FOUND),
     ("CF.SCANDUMP n 0", NOT_FOUND),
     ("CF.SCANDUMP f x", "-Invalid position"),
+    ("CF.SCANDUMP f -1", "-Invalid position"),
+    ("CF.SCANDUMP n x", "-Invalid position"),
+    ("CF.SCANDUMP s -1", "-Invalid position"),
     ("CF.LOADCHUNK n x data", "-Invalid position"),
     ("CF.LOADCHUNK n 0 data", "-Invalid position"),
     ("CF.LOADCHUNK n 2 data", NOT_FOUND),
+    ("CF.LOADCHUNK n -1 data", NOT_FOUND),
     ("CF.LOADCHUNK n 1 data", "-Invalid header"),
     ("CF.LOADCHUNK f 1 data", EXISTS),
     ("CF.LOADCHUNK f 2 data", "-Couldn't load chunk!"),
+    ("CF.LOADCHUNK f -1 data", "-Couldn't load chunk!"),
     ("CF.LOADCHUNK s 1 data", WRONGTYPE),
 ]
 
@@ -109,6 +114,15 @@ def test_refused(talk):
     for words in ("WHAT 1", "EXPANSIONS 1", "E 1"):
         assert isinstance(talk.get("CF.RESERVE n 100 " + words), Error)
     talk.says("EXISTS n", ":0")
+
+
+def test_ends_of_the_rates(talk2):
+    """An option of ours, which takes the same numbers as that of BF.RESERVE."""
+    text = "-ERROR: value must be in the range (0.000000, 1.000000)"
+    for value in "0", "1", "-1", "inf", "-inf", "32768":
+        refuses(talk2, f"CF.RESERVE n 100 ERROR {value}", text)
+    for value in "nan", "abc", "1e400":
+        refuses(talk2, f"CF.RESERVE n 100 ERROR {value}", "-Couldn't parse ERROR")
 
 
 @pytest.mark.parametrize("name", of_family("CF"))
