@@ -5,7 +5,7 @@ with the process that started it, however that ends.
 
 The environment tells what to start:
     PERHAPS_MODULE   the module (default: build/lib/perhaps.so)
-    PERHAPS_SERVER   the server (default: redis-server)
+    PERHAPS_SERVER   the server (default: redis-server, or else valkey-server)
     PERHAPS_PRELOAD  libraries that are loaded into the server first.  tests/entropy_preload.c
                      makes filters draw the same secrets in every run, so that no test fails by
                      chance; PERHAPS_TEST_SEED chooses others, "fresh" at random
@@ -23,7 +23,7 @@ import time
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 MODULE = os.environ.get("PERHAPS_MODULE", str(TREE / "build" / "lib" / "perhaps.so"))
-PROGRAM = os.environ.get("PERHAPS_SERVER", "redis-server")
+PROGRAM = os.environ.get("PERHAPS_SERVER") or shutil.which("redis-server") or "valkey-server"
 ENOUGH_S = 60  # to wait for what comes at once, if the machine is not very busy
 
 
