@@ -2,9 +2,9 @@
  * refused, or give a filter that is safe to use and finds what is added to it.
  *
  * The first byte chooses the form (bit 0, or bit 5 for valkey-bloom's), how the rest is read
- * (bit 1, or bit 6 for BF.LOAD), and the encoding of an RDB (bits 2 to 4; an even one stands for
- * the present).  A dump: the length of the header, the header, and pieces that each have their
- * length before them.  An RDB: the fields of fake_server.c. */
+ * (bit 1, or bit 6 for BF.LOAD), and the encoding of an RDB (bits 2 to 4; an even one stands
+ * for the present).  A dump: the length of the header, the header, and pieces that each have
+ * their length before them.  An RDB: the fields of fake_server.c. */
 #include <stdlib.h>
 #include <string.h>
 

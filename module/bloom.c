@@ -58,8 +58,8 @@ static const char *read_expansion(const RedisModuleString *word, struct wish *wi
     return expansion >= 0 && expansion <= EXPANSION_MOST ? NULL : range;
 }
 
-/* Reads [EXPANSION e] [NONSCALING] [WINDOW duration], in any order.  An expansion out of its range
- * is told last. */
+/* Reads [EXPANSION e] [NONSCALING] [WINDOW duration], in any order.  An expansion out of its
+ * range is told last. */
 static const char *read_options(RedisModuleString **words, int n, struct wish *wish)
 {
     static const char expansion_range[] = EXPANSION_RANGE;
@@ -290,8 +290,8 @@ static const char *read_insert(RedisModuleString **words, int n, struct insert *
     return error;
 }
 
-/* Tells what a filter of ours cannot have, as valkey-bloom's can.  Returns NULL or the text of an
- * error. */
+/* Tells what a filter of ours cannot have, as valkey-bloom's can.  Returns NULL or the text of
+ * an error. */
 static const char *beyond_ours(const struct insert *in)
 {
     return in->wish.capacity > CAPACITY_MOST     ? "Bad capacity"
@@ -393,7 +393,8 @@ static void reply_field(RedisModuleCtx *ctx, const struct info *info, size_t fie
         reply_number(ctx, values[field]);
 }
 
-/* Replies with RedisBloom's fields, since clients know no others; and with 'all' by ours, too. */
+/* Replies with RedisBloom's fields, since clients know no others; and with 'all' by ours,
+ * too. */
 static void reply_info(RedisModuleCtx *ctx, const struct info *info, bool all)
 {
     reply_map(ctx, INFO_FIELDS + (all ? more_fields(info) : 0));

@@ -28,7 +28,8 @@ void running_save(void);
 /* What was begun is done. */
 void running_end(void);
 
-/* Tells what runs.  Where nothing was begun, as when memory is given back, that is a command. */
+/* Tells what runs.  Where nothing was begun, as when memory is given back, that is a
+ * command. */
 enum running running_now(void);
 
 /* Returns the context of the command that runs, or NULL. */

@@ -1,7 +1,7 @@
 /* siphash13.h - SipHash-1-3 of a string and its length.
  *
- * J.-P. Aumasson and D. J. Bernstein: SipHash: a fast short-input PRF (Indocrypt 2012), with one
- * round for each word and three at the end, as hash tables of Rust have it.  libsodium has
+ * J.-P. Aumasson and D. J. Bernstein: SipHash: a fast short-input PRF (Indocrypt 2012), with
+ * one round for each word and three at the end, as hash tables of Rust have it.  libsodium has
  * SipHash-2-4 only. */
 #ifndef SIPHASH13_H
 #define SIPHASH13_H

@@ -64,9 +64,11 @@ static double hashes_for(uint64_t bits, uint64_t capacity)
 static double fpr_of(const struct valkeybloom *bloom, size_t layer)
 {
     double power = 1, square = bloom->tightening;
-    for (; layer > 0; layer >>= 1, square *= square)
+    for (; layer > 0; layer >>= 1) {
         if (layer & 1)
             power *= square;
+        square *= square;
+    }
     return bloom->fpr * power;
 }
 
@@ -179,7 +181,8 @@ static const uint8_t *bits_at(const struct valkeybloom *bloom, size_t i)
 }
 
 /* Hashes a batch of items, and prefetches what they need: in a full layer an item that is not
- * there is tested by two bits on average; the newest one is less full, and gets the new items. */
+ * there is tested by two bits on average; the newest one is less full, and gets the new
+ * items. */
 static void hash_batch(const struct valkeybloom *bloom, const struct perhaps_key *items,
                        size_t n, struct hashed hashed[FOREIGN_BATCH])
 {

@@ -1,5 +1,5 @@
-/* valkeybloom.h - Bloom filters of valkey-bloom: how its commands make them here; and what the two
- * files of their form share. */
+/* valkeybloom.h - Bloom filters of valkey-bloom: how its commands make them here; and what the
+ * two files of their form share. */
 #ifndef VALKEYBLOOM_H
 #define VALKEYBLOOM_H
 

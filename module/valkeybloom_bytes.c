@@ -1,5 +1,5 @@
-/* valkeybloom_bytes.c - Bloom filters of valkey-bloom as bytes: BF.LOAD, SCANDUMP and LOADCHUNK,
- * and the RDB. */
+/* valkeybloom_bytes.c - Bloom filters of valkey-bloom as bytes: BF.LOAD, SCANDUMP and
+ * LOADCHUNK, and the RDB. */
 #include <string.h>
 
 #include "memory.h"

@@ -1,5 +1,5 @@
-/* foreign.h - filters of RedisBloom and valkey-bloom, for the tests: their headers, and what must
- * hold for each. */
+/* foreign.h - filters of RedisBloom and valkey-bloom, for the tests: their headers, and what
+ * must hold for each. */
 #ifndef FOREIGN_H
 #define FOREIGN_H
 

@@ -1,6 +1,6 @@
-/* memory_preload.c - a machine with less memory, for programs that tests run (LD_PRELOAD, beside
- * entropy_preload.c): PERHAPS_TEST_RAM_MIB says how much it has.  Only those who ask are told
- * so; memory can be had as before. */
+/* memory_preload.c - a machine with less memory, for programs that tests run (LD_PRELOAD,
+ * beside entropy_preload.c): PERHAPS_TEST_RAM_MIB says how much it has.  Only those who ask are
+ * told so; memory can be had as before. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>

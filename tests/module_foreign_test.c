@@ -1,6 +1,6 @@
 /* module_foreign_test.c - proves that filters of other modules are served as they are: dumps
- * that RedisBloom's documentation prints, its RDB fields, filters of which only some pieces came,
- * and what an enemy writes.
+ * that RedisBloom's documentation prints, its RDB fields, filters of which only some pieces
+ * came, and what an enemy writes.
  *
  * It fails when an item that was added is denied, when a filter is not the same after it was
  * saved or dumped, or when damaged bytes are taken for a filter that breaks. */

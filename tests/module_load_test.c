@@ -2,8 +2,8 @@
  * whatever an enemy makes of them: bytes are refused or make a filter that works, and nothing
  * stays behind when the memory ends.
  *
- * It fails when a dump makes another filter than the one that it was made of, when a part of one
- * is taken, and when changed bytes make a filter that breaks. */
+ * It fails when a dump makes another filter than the one that it was made of, when a part of
+ * one is taken, and when changed bytes make a filter that breaks. */
 #include "support.h"
 
 #include <string.h>
