@@ -11,11 +11,14 @@ SETTINGS+=(--enable-module-command yes --enable-debug-command yes)
 servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
 heal
 
+# Redis 8 and Valkey 9 list modules of their own.
+lacks_module() { ! server_cli "$1" module list | grep -qx bf; }
+
 # load I...: lets these servers load the module, unless they have it.
 load() {
     local i
     for i; do
-        server_cli "$i" module list | grep -q '^bf$' ||
+        ! lacks_module "$i" ||
             check "server $i loads it" [ "$(server_cli "$i" module load "$module")" = OK ]
     done
 }
@@ -118,7 +121,7 @@ test_replicas() {
     succeeds "add" add "copies?acknowledge=1" count=50000
     for master in $(masters); do
         replica=$(replica_of "$master")
-        check "replica $replica has no module" [ "$(server_cli "$replica" module list)" = "" ]
+        check "replica $replica has no module" lacks_module "$replica"
         check "replica $replica has the same data" [ "$(server_cli "$master" debug digest)" = \
             "$(server_cli "$replica" debug digest)" ]
     done
@@ -149,7 +152,7 @@ test_aof() {
     check "it went by the module" [ "$(calls "$entry" perhaps.set)" -gt 10 ]
     kill_server "$entry"
     server_again "$entry" || exit 1
-    check "it has no module now" [ "$(server_cli "$entry" module list)" = "" ]
+    check "it has no module now" lacks_module "$entry"
     all_there file
     end_single
 }
