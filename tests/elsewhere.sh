@@ -46,10 +46,7 @@ packages() {
     case $1 in
     *-bare) echo git ;;
     bookworm) echo "$PACKAGES redis-server redis-tools" ;;
-    trixie)
-        echo "$PACKAGES redis-server redis-tools valkey-server valkey-tools" \
-            "golang-go golang-github-redis-go-redis-dev ubuntu-archive-keyring"
-        ;;
+    trixie) echo "$PACKAGES redis-server redis-tools valkey-server valkey-tools ubuntu-archive-keyring" ;;
     musl) echo "$PACKAGES musl-tools dpkg-dev autoconf automake libtool" ;;
     *) echo "$PACKAGES valkey-server valkey-tools" ;;
     esac

@@ -1,7 +1,7 @@
 """The module through clients of other languages, by their typed calls.  What is not installed is
 skipped:
-    go-redis             Debian 13: golang-go golang-github-redis-go-redis-dev; or PERHAPS_GO_CLIENT, the
-                         program clients/go_redis.go as it was built elsewhere
+    go-redis             Debian unstable: golang-go golang-github-redis-go-redis-dev; or PERHAPS_GO_CLIENT,
+                         the program clients/go_redis.go as it was built there (CGO_ENABLED=0)
     node-redis, ioredis  npm install --prefix build/clients redis ioredis; or PERHAPS_NODE_MODULES, a folder
     Predis               Debian: php-cli php-predis
 redis-py has a test of its own (test_redispy.py)."""
