@@ -141,12 +141,12 @@ def measure_memory(client, make, family, *adds, items):
     for i in range(200):
         send_random(client, step, *adds)
         if i >= 100:
-            bits.append(fields_of(client, family)[b"Size"] * 8 / (step * (i + 1)))
+            bits.append(fields_of(client, family)["Size"] * 8 / (step * (i + 1)))
     info = fields_of(client, family)
     wrong = send_random(client, 1_000_000, f"{family}.MEXISTS", "f")
-    return (make or "none", info[b"Number of filters"], f"{bits[-1]:.1f}",
+    return (make or "none", info["Number of filters"], f"{bits[-1]:.1f}",
             f"{min(bits):.1f} to {max(bits):.1f}", f"{wrong / 1e4:.3f} %",
-            f"{float(info[b'Error rate now']) * 100:.3f} %")
+            f"{float(info['Error rate now']) * 100:.3f} %")
 
 
 def bench_memory(items):

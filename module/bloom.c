@@ -379,15 +379,19 @@ static void reply_expansion(RedisModuleCtx *ctx, const struct info *info)
         reply_number(ctx, (uint64_t)info->expansion);
 }
 
-static const char *const info_names[] = { "Capacity", "Size", "Number of filters",
-                                          "Number of items inserted", "Expansion rate" };
-static const char *const info_words[] = { "CAPACITY", "SIZE", "FILTERS", "ITEMS", "EXPANSION" };
-enum { INFO_FIELDS = 5 };
+static const char *const info_names[] = { "Capacity",          "Size",
+                                          "Number of filters", "Number of items inserted",
+                                          "Expansion rate",    "Error rate asked" };
+static const char *const info_words[] = { "CAPACITY", "SIZE",      "FILTERS",
+                                          "ITEMS",    "EXPANSION", "ERROR" };
+enum { INFO_KNOWN = 5, INFO_FIELDS }; /* those that RedisBloom has; with ERROR, which is ours */
 
 static void reply_field(RedisModuleCtx *ctx, const struct info *info, size_t field)
 {
     const uint64_t values[] = { info->capacity, info->size_nbytes, info->filters, info->items };
-    if (field == INFO_FIELDS - 1)
+    if (field == INFO_KNOWN)
+        server.ReplyWithDouble(ctx, info->fpr_asked);
+    else if (field == INFO_KNOWN - 1)
         reply_expansion(ctx, info);
     else
         reply_number(ctx, values[field]);
@@ -397,9 +401,9 @@ static void reply_field(RedisModuleCtx *ctx, const struct info *info, size_t fie
  * too. */
 static void reply_info(RedisModuleCtx *ctx, const struct info *info, bool all)
 {
-    reply_map(ctx, INFO_FIELDS + (all ? more_fields(info) : 0));
-    for (size_t i = 0; i < INFO_FIELDS; i++) {
-        reply_text(ctx, info_names[i]);
+    reply_map(ctx, INFO_KNOWN + (all ? more_fields(info) : 0));
+    for (size_t i = 0; i < INFO_KNOWN; i++) {
+        reply_name(ctx, info_names[i]);
         reply_field(ctx, info, i);
     }
     if (all)

@@ -319,7 +319,7 @@ static void reply_info(RedisModuleCtx *ctx, const struct info *info, bool all)
     enum { FIELDS = sizeof fields / sizeof *fields };
     reply_map(ctx, FIELDS + (all ? more_fields(info) : 0));
     for (size_t i = 0; i < FIELDS; i++) {
-        reply_text(ctx, fields[i].name);
+        reply_name(ctx, fields[i].name);
         reply_number(ctx, fields[i].value);
     }
     if (all)

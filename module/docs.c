@@ -82,6 +82,7 @@ static args info_field[] = {
     { TOKEN("FILTERS", "filters") },
     { TOKEN("ITEMS", "items") },
     { TOKEN("EXPANSION", "expansion") },
+    { TOKEN("ERROR", "error") },
     { TOKEN("ALL", "all") },
     { 0 },
 };

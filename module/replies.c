@@ -23,7 +23,7 @@ void reply_one(RedisModuleCtx *ctx, const char *name)
 {
     if (server.GetContextFlags(ctx) & CTX_RESP3) {
         reply_map(ctx, 1);
-        reply_text(ctx, name);
+        reply_name(ctx, name);
     } else {
         server.ReplyWithArray(ctx, 1);
     }
@@ -36,18 +36,23 @@ long more_fields(const struct info *info)
 
 void reply_more(RedisModuleCtx *ctx, const struct info *info)
 {
-    reply_text(ctx, "Bits per item");
+    reply_name(ctx, "Bits per item");
     server.ReplyWithDouble(ctx, info->bits_per_item);
-    reply_text(ctx, "Error rate asked");
+    reply_name(ctx, "Error rate asked");
     server.ReplyWithDouble(ctx, info->fpr_asked);
-    reply_text(ctx, "Error rate now");
+    reply_name(ctx, "Error rate now");
     server.ReplyWithDouble(ctx, info->fpr_now);
-    reply_text(ctx, "Hash");
+    reply_name(ctx, "Hash");
     reply_text(ctx, info->hash);
     if (info->window_ms) {
-        reply_text(ctx, "Window");
+        reply_name(ctx, "Window");
         reply_number(ctx, info->window_ms);
     }
+}
+
+void reply_name(RedisModuleCtx *ctx, const char *name)
+{
+    server.ReplyWithSimpleString(ctx, name);
 }
 
 void reply_text(RedisModuleCtx *ctx, const char *text)

@@ -19,6 +19,9 @@ void reply_map(RedisModuleCtx *ctx, long count);
 /* Begins the reply that consists of this one field: in RESP2 an array without its name. */
 void reply_one(RedisModuleCtx *ctx, const char *name);
 
+/* The name of a field: a simple string, as RedisBloom has it. */
+void reply_name(RedisModuleCtx *ctx, const char *name);
+
 /* Appends the fields that come behind those that RedisBloom has, and tells how many pairs. */
 long more_fields(const struct info *info);
 void reply_more(RedisModuleCtx *ctx, const struct info *info);

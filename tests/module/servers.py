@@ -324,8 +324,7 @@ class Talk:
 
     def info(self, key, family="BF"):
         """All that BF.INFO or CF.INFO tell, by name."""
-        fields = Map(self.ok([family + ".INFO", key, "ALL"])).dict()
-        return {name.decode(): value for name, value in fields.items()}
+        return Map(self.ok([family + ".INFO", key, "ALL"])).dict()
 
     def digest(self):
         return self.ok("DEBUG DIGEST")

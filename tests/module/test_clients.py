@@ -54,7 +54,7 @@ def test_go_redis(clean, go_program, protocol):
         "bf.card 2", "bf.insert [true]", "bf.info 1 1 4", "bf.info items 1", "bf.scandump 1",
         "bf.loadchunk true", "cf.add true", "cf.addnx false", "cf.insert [true true]",
         "cf.insertnx [0 1]", "cf.exists true", "cf.mexists [true false]", "cf.count 2",
-        "cf.del true", "cf.info 1 3 1 1 20", "pipeline 2 2 1 true"]
+        "cf.del true", "cf.info 1 3 1 1 20", "cf.loadchunk 2", "pipeline 2 2 1 true"]
 
 
 def node(package):
@@ -71,9 +71,9 @@ def test_node_redis(clean, protocol):
                NODE_PATH=str(NODE_MODULES))
     assert said == [
         "bf.add true", "bf.madd [false,true]", "bf.exists true", "bf.mexists [true,false]",
-        "bf.card 2", "bf.insert [true]", "bf.info [1,1,4]", "bf.scandump 1", "cf.add true",
+        "bf.card 2", "bf.insert [true]", "bf.info [1,1,4]", "bf.loadchunk [true,true,false]", "cf.add true",
         "cf.addnx false", "cf.insert [true,true]", "cf.insertnx [0,1]", "cf.exists true",
-        "cf.count 2", "cf.del true", "cf.info [1,3,1,1,20]"]
+        "cf.count 2", "cf.del true", "cf.info [1,3,1,1,20]", "cf.loadchunk 2"]
 
 
 def test_ioredis(clean):

@@ -6,7 +6,7 @@ import pytest
 from contract import (ARITY, CAPACITY_MOST, EXISTS, MB, NOT_FOUND, STRANGE_ITEMS, WORDS, WRONGTYPE,
                       all_refused, bytes_of, dump, of_family, refuses, renamed,
                       wrong_counts)
-from servers import Error, Map, show
+from servers import Error, Map, Simple, show
 
 RESERVE_RANGE = f"-Capacity must be in the range [2 * BUCKETSIZE, {CAPACITY_MOST}]"
 INSERT_RANGE = f"-Capacity must be in the range [cf-bucket-size * 2, {CAPACITY_MOST}]"
@@ -322,7 +322,8 @@ def test_info(talk):
     talk.ok("CF.DEL f b")
     reply = talk.get("CF.INFO f")
     assert isinstance(reply, Map) == (talk.protocol == 3)
-    assert [name.decode() for name in reply[::2]] == FIELDS  # go-redis fails if there are others
+    assert reply[::2] == FIELDS  # go-redis fails if there are others
+    assert all(type(name) is Simple for name in reply[::2])
     assert all(type(value) is int for value in reply[1::2])
     values = dict(zip(FIELDS, reply[1::2]))
     assert values["Size"] > 0 and values["Number of buckets"] > 0

@@ -1,15 +1,21 @@
-"""The module through redis-py: its own helpers for Bloom and cuckoo filters, in RESP2."""
+"""The module through redis-py: its own helpers for Bloom and cuckoo filters.  With
+PERHAPS_PYTHON_CLIENT=valkey through valkey-py, which has the same names."""
+import importlib
+import inspect
+import os
+
 import pytest
 
-redis = pytest.importorskip("redis")
+NAME = os.environ.get("PERHAPS_PYTHON_CLIENT", "redis")
+redis = pytest.importorskip(NAME)
 if not hasattr(redis.Redis, "bf"):
-    pytest.skip("this redis-py knows no bf()", allow_module_level=True)
+    pytest.skip(f"this {NAME} knows no bf()", allow_module_level=True)
 
-from redis.commands.bf import commands as helpers  # noqa: E402
-try:
-    from redis.connection import PythonParser
-except ImportError:  # since redis-py 5
-    from redis.connection import _RESP2Parser as PythonParser
+helpers = importlib.import_module(NAME + ".commands.bf.commands")
+connection = importlib.import_module(NAME + ".connection")
+PythonParser = getattr(connection, "PythonParser", None) or \
+    connection._RESP2Parser  # since redis-py 5
+KNOWS_RESP3 = "protocol" in inspect.signature(redis.Redis.__init__).parameters
 
 
 @pytest.fixture
@@ -163,6 +169,24 @@ def test_cf_dump(client):
         assert cf.loadchunk("g", position, data) == b"OK"
     assert all(cf.mexists("g", *range(3000)))
     assert cf.info("g").insertedNum == 3000
+
+
+@pytest.mark.skipif(not KNOWS_RESP3, reason="this client speaks RESP2 alone")
+def test_resp3(clean):
+    with redis.Redis(host="127.0.0.1", port=clean.port, protocol=3, decode_responses=True) as one:
+        bf, cf = one.bf(), one.cf()
+        assert bf.create("b", 0.01, 1000) and cf.create("c", 1000)
+        assert bf.madd("b", "foo", "foo") == [True, False]
+        assert bf.insert("b", ["bar"]) == [True]
+        assert bf.mexists("b", "bar", "noexist") == [True, False]
+        assert (bf.card("b"), bf.exists("b", "foo")) == (2, True)
+        assert cf.add("c", "foo") and cf.insert("c", ["foo"]) == [True]
+        assert cf.insertnx("c", ["foo", "bar"]) == [0, 1]
+        assert (cf.count("c", "foo"), cf.exists("c", "foo"), cf.delete("c", "bar")) == (2, 1, 1)
+        told = bf.info("b")  # a dict in RESP3, or an object as in RESP2
+        assert [told.get("Number of items inserted"), told.get("Expansion rate")] == [2, 2]
+        told = cf.info("c")
+        assert [told.get("Number of items deleted"), told.get("Max iterations")] == [1, 20]
 
 
 def test_other_clients_words(any_client):

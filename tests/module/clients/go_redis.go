@@ -75,6 +75,16 @@ func cuckoo(ctx context.Context, c *redis.Client) {
 	say("cf.del", gone, err)
 	info, err := c.CFInfo(ctx, "c").Result()
 	say("cf.info", fmt.Sprint(info.NumFilters, info.NumItemsInserted, info.NumItemsDeleted, info.ExpansionRate, info.MaxIteration), err)
+	for piece := (redis.ScanDump{}); ; {
+		piece, err = c.CFScanDump(ctx, "c", piece.Iter).Result()
+		if err == redis.Nil { // the end of a dump of RedisBloom's, too: 0 and a null
+			break
+		}
+		must(err)
+		must(c.CFLoadChunk(ctx, "ccopy", piece.Iter, piece.Data).Err())
+	}
+	copies, err = c.CFCount(ctx, "ccopy", "a").Result()
+	say("cf.loadchunk", copies, err)
 }
 
 // A pipeline fails as a whole if one reply cannot be read.

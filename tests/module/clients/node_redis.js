@@ -1,9 +1,27 @@
 // node_redis.js PORT PROTOCOL - asks the module by node-redis's typed calls, and prints one line
 // for each answer.  It ends with status 1 at the first error.
-const { createClient } = require('redis');
+const redis = require('redis');
 
 const say = (name, value) => console.log(name, JSON.stringify(value, (_, v) =>
   typeof v === 'bigint' ? Number(v) : v));
+// A client to which bulk strings, such as the pieces of a dump, are bytes.
+const ofBytes = (c) => c.withTypeMapping ? c.withTypeMapping({ [redis.RESP_TYPES.BLOB_STRING]: Buffer }) : c;
+// A dump is bytes, for which version 4 is told with each command.
+const asBytes = (c) => c.withTypeMapping ? [] : [redis.commandOptions({ returnBuffers: true })];
+
+// Copies a filter piece by piece.
+async function copy(c, family, from, to) {
+  const commands = ofBytes(c)[family];
+  let position = 0;
+  for (;;) {
+    const piece = await commands.scanDump(...asBytes(c), from, position);
+    position = Number(piece.iterator);
+    if (position === 0)
+      return;
+    await commands.loadChunk(to, position, piece.chunk);
+  }
+}
+
 // Versions 4 and 5 take options of an insert, and tell of fields, in other letters.
 const find = (info, ...names) => Number(info[names.find((name) => name in info)]);
 
@@ -18,8 +36,8 @@ async function bloom(c) {
   const info = await c.bf.info('i');
   say('bf.info', [find(info, 'Number of filters', 'numberOfFilters'),
     find(info, 'Number of items inserted', 'numberOfInsertedItems'), find(info, 'Expansion rate', 'expansionRate')]);
-  let piece = await c.bf.scanDump('b', 0);
-  say('bf.scandump', Number(piece.iterator));
+  await copy(c, 'bf', 'b', 'b2');
+  say('bf.loadchunk', (await c.bf.mExists('b2', ['a', 'c', 'nobody'])).map(Boolean));
 }
 
 async function cuckoo(c) {
@@ -36,11 +54,13 @@ async function cuckoo(c) {
     find(info, 'Number of items inserted', 'numberOfInsertedItems'),
     find(info, 'Number of items deleted', 'numberOfDeletedItems'), find(info, 'Expansion rate', 'expansionRate'),
     find(info, 'Max iterations', 'Max iteration', 'maxIteration')]);
+  await copy(c, 'cf', 'c', 'c2');
+  say('cf.loadchunk', Number(await c.cf.count('c2', 'a')));
 }
 
 (async () => {
   const protocol = Number(process.argv[3]);
-  const c = createClient({ url: `redis://127.0.0.1:${process.argv[2]}`, RESP: protocol });
+  const c = redis.createClient({ url: `redis://127.0.0.1:${process.argv[2]}`, RESP: protocol });
   c.on('error', () => {});
   await c.connect();
   await bloom(c);
