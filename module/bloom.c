@@ -199,6 +199,7 @@ int bf_madd(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 struct insert {
     struct wish wish;
     bool nocreate, nonscaling, scales_to;
+    bool is_cut;      /* an option has no value, or ITEMS has no items */
     const char *seed; /* 32 bytes: it makes a filter in valkey-bloom's form; NULL */
     double tightening;
     RedisModuleString **items;
@@ -241,8 +242,8 @@ static const char *read_tightening(const RedisModuleString *word, struct insert 
                                                     : "ERR (0 < tightening ratio range < 1)";
 }
 
-/* Reads an option of BF.INSERT and its value.  Without a value there are no items behind it
- * either, which the caller refuses.  The last three are valkey-bloom's. */
+/* Reads an option of BF.INSERT and its value.  The caller refuses one without a value.
+ * The last three are valkey-bloom's. */
 static const char *read_insert_option(RedisModuleString **pair, bool has_value,
                                       struct insert *in)
 {
@@ -283,6 +284,7 @@ static const char *read_insert(RedisModuleString **words, int n, struct insert *
         in->wish.expansion = 0;
     if (!error && in->scales_to && in->nonscaling)
         error = "ERR cannot use NONSCALING and VALIDATESCALETO options together";
+    in->is_cut = i != n && i + 1 >= n;
     if (i + 1 < n) {
         in->items = words + i + 1;
         in->n = (size_t)(n - i - 1);
@@ -347,7 +349,7 @@ int bf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     const char *error = read_insert(argv + 2, argc - 2, &in);
     if (error)
         return server.ReplyWithError(ctx, error);
-    if (!in.n && !in.seed)
+    if (in.is_cut || (!in.n && !in.seed))
         return server.WrongArity(ctx);
     if (refuses(ctx, &in))
         return SERVER_OK;

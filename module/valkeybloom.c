@@ -78,13 +78,15 @@ bool valkeybloom_is_sound(const struct valkeybloom *bloom)
     return bloom->fpr > 0 && bloom->fpr < 1 && bloom->tightening > 0 && bloom->tightening < 1;
 }
 
-/* Completes a layer from its other fields and the length of its block.  Returns whether the
- * other module makes such layers. */
-bool valkeybloom_complete_layer(struct valkeybloom_layer *layer, uint64_t block_nbytes)
+/* All layers before it are full, so that their items are their capacity; the sum of all is
+ * replied as a number with a sign. */
+bool valkeybloom_complete_layer(const struct valkeybloom *bloom,
+                                struct valkeybloom_layer *layer, uint64_t block_nbytes)
 {
     if (block_nbytes <= BLOCK_HEADER_NBYTES || block_nbytes > NBYTES_MOST)
         return false;
-    if (!layer->capacity || layer->capacity > INT64_MAX || layer->items > layer->capacity)
+    if (!layer->capacity || layer->capacity > INT64_MAX - bloom->items ||
+        layer->items > layer->capacity)
         return false;
     layer->bits = 8 * (block_nbytes - BLOCK_HEADER_NBYTES);
     const double hashes = hashes_for(layer->bits, layer->capacity);
@@ -134,7 +136,7 @@ static int append(struct valkeybloom *bloom, uint64_t capacity)
         return PERHAPS_ERR_LAYERS;
     const uint64_t block_nbytes = BLOCK_HEADER_NBYTES + (uint64_t)nbytes;
     struct valkeybloom_layer layer = { .capacity = capacity };
-    if (!valkeybloom_complete_layer(&layer, block_nbytes))
+    if (!valkeybloom_complete_layer(bloom, &layer, block_nbytes))
         return PERHAPS_ERR_LAYERS;
     if (valkeybloom_make_room(bloom) || body_append_block(&bloom->body, block_nbytes))
         return PERHAPS_ERR_MEMORY;
@@ -404,12 +406,11 @@ int valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer
     const size_t n = bloom->body.nblocks;
     if (n && bloom->layers[n - 1].items < bloom->layers[n - 1].capacity)
         return PERHAPS_ERR_DAMAGED; /* an RDB has the items of the last layer only */
-    if (!valkeybloom_complete_layer(&layer, block_nbytes) ||
-        __builtin_add_overflow(bloom->items, layer.items, &bloom->items) ||
-        bloom->items > INT64_MAX)
+    if (!valkeybloom_complete_layer(bloom, &layer, block_nbytes))
         return PERHAPS_ERR_DAMAGED;
     if (valkeybloom_make_room(bloom) || body_expect_block(&bloom->body, block_nbytes))
         return PERHAPS_ERR_MEMORY;
     bloom->layers[n] = layer;
+    bloom->items += layer.items;
     return 0;
 }

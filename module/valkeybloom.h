@@ -49,9 +49,10 @@ bool valkeybloom_has_public_seed(const struct valkeybloom *bloom);
 /* Makes room for one more layer.  Returns 0 or PERHAPS_ERR_MEMORY. */
 int valkeybloom_make_room(struct valkeybloom *bloom);
 
-/* Completes a layer from its capacity, its items and the length of its block.  Returns whether
- * the other module makes such layers. */
-bool valkeybloom_complete_layer(struct valkeybloom_layer *layer, uint64_t block_nbytes);
+/* Completes the layer that comes next from its capacity, its items and the length of its block.
+ * Returns whether the other module makes such layers. */
+bool valkeybloom_complete_layer(const struct valkeybloom *bloom,
+                                struct valkeybloom_layer *layer, uint64_t block_nbytes);
 
 /* Appends a layer whose bytes will come, and counts its items; the last one must be full.
  * Returns 0, PERHAPS_ERR_DAMAGED or PERHAPS_ERR_MEMORY. */

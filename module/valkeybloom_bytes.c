@@ -234,10 +234,10 @@ static const char *read_layer(struct valkeybloom *bloom, RedisModuleIO *rdb, boo
     struct valkeybloom_layer *layer = &bloom->layers[bloom->body.nblocks - 1];
     *layer = (struct valkeybloom_layer){ .capacity = server.LoadUnsigned(rdb) };
     layer->items = is_last ? server.LoadUnsigned(rdb) : layer->capacity;
-    if (server.IsIOError(rdb) || !valkeybloom_complete_layer(layer, nbytes) ||
-        __builtin_add_overflow(bloom->items, layer->items, &bloom->items) ||
-        bloom->items > INT64_MAX || !valkeybloom_has_header(bloom, bloom->body.nblocks - 1))
+    if (server.IsIOError(rdb) || !valkeybloom_complete_layer(bloom, layer, nbytes) ||
+        !valkeybloom_has_header(bloom, bloom->body.nblocks - 1))
         return bad_data;
+    bloom->items += layer->items;
     return NULL;
 }
 

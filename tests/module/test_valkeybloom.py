@@ -255,6 +255,15 @@ def test_refused_options(client, options, error):
     assert client.call('EXISTS', 'f') == 0
 
 
+@pytest.mark.parametrize('option', ['CAPACITY', 'ERROR', 'EXPANSION', 'SEED', 'TIGHTENING',
+                                    'VALIDATESCALETO', 'ITEMS'])
+def test_option_without_value(client, option):
+    """A seed, which allows that ITEMS is missing, allows no more than that."""
+    with pytest.raises(Refused, match='wrong number of arguments'):
+        client.call('BF.INSERT', 'f', 'SEED', valkeybloom.SEED, option)
+    assert client.call('EXISTS', 'f') == 0
+
+
 def test_accepted_options(client):
     assert client.call('BF.INSERT', 'f', 'VALIDATESCALETO', 1000000, 'ITEMS', 'x') == [1]
     assert client.call('BF.INSERT', 'g', 'SEED', valkeybloom.SEED, 'EXPANSION', (1 << 32) - 1,
@@ -292,6 +301,16 @@ def test_layer_that_is_not_full(client):
         client.call('BF.LOADCHUNK', 'f', *foreign.chunks(model)[0])
 
 
+def two_for(first, second):
+    """Makes a full layer and an empty one, for any number of items, of the fewest bits."""
+    def change(model):
+        for layer, capacity in zip(model.layers, (first, second), strict=True):
+            layer.capacity, layer.items, layer.hashes = capacity, 0, 1
+            layer.bytes = bytearray(1)
+        model.layers[0].items = first
+    return change
+
+
 FAULTS = {
     'no capacity': set_to('capacity', 0, 0),
     'a large capacity': set_to('capacity', (1 << 63) - 1, 1),
@@ -306,6 +325,7 @@ FAULTS = {
     'many hashes': set_to('hashes', (1 << 32) - 1, 1),
     'no bits': set_to('bytes', bytearray(), 1),
     'another seed': set_to('seed', bytes(32), 1),
+    'more capacity than 2^63': two_for(1 << 62, 1 << 62),
 }
 
 
@@ -319,6 +339,16 @@ def test_faults(client, fault):
     client.ask('BF.LOADCHUNK', 'f', *foreign.chunks(model)[0])
     assert client.ask('BF.EXISTS', 'f', 'x') == 0 or client.call('EXISTS', 'f')
     assert client.call('PING') == b'PONG'
+
+
+def test_most_capacity(client):
+    """The largest number that a reply can have."""
+    model = broken(two_for(1 << 62, (1 << 62) - 1))
+    client.call('RESTORE', 'restored', 0, foreign.restore_payload(model))
+    client.call('BF.LOAD', 'loaded', model.dump())
+    zoo.loadchunks(client, 'BF', 'chunks', foreign.chunks(model))
+    for key in ('restored', 'loaded', 'chunks'):
+        assert client.call('BF.INFO', key, 'CAPACITY') == [(1 << 63) - 1]
 
 
 def test_more_bytes_than_can_be_counted(client):
