@@ -122,10 +122,6 @@ struct form {
     void *(*read)(RedisModuleIO *rdb, int encoding);
     void (*save)(RedisModuleIO *rdb, const void *filter);
 
-    /* Writes commands that make the filter again, none with more than DUMP_MOST_NBYTES of data.
-     * NULL: LOADCHUNKs of all pieces of dump() do. */
-    void (*rewrite)(RedisModuleIO *aof, RedisModuleString *key, const void *filter);
-
     size_t (*memory_nbytes)(const void *filter); /* in O(1) */
     void (*digest)(RedisModuleDigest *digest, const void *filter);
     void (*release)(void *filter);     /* in any thread */

@@ -4,11 +4,13 @@
 
 #include "form.h"
 
-#define WRONGTYPE  "WRONGTYPE Operation against a key holding the wrong kind of value"
-#define NOT_FOUND  "ERR not found"
-#define EXISTS     "ERR item exists"
-#define INCOMPLETE "ERR the filter is not complete: load the rest of its chunks"
+#define WRONGTYPE "WRONGTYPE Operation against a key holding the wrong kind of value"
+#define NOT_FOUND "ERR not found"
+#define EXISTS    "ERR item exists"
+#define INCOMPLETE                                                                             \
+    "ERR the filter is not complete: load the rest of its chunks, or all from its header"
 #define NO_MEMORY  "ERR Insufficient memory to create filter"
+#define RATE_RANGE "ERR error rate must be in the range (0.000000, 1.000000)"
 
 /* true and false of RESP3, 1 and 0 of RESP2. */
 void reply_bool(RedisModuleCtx *ctx, bool value);

@@ -4,13 +4,15 @@
 static struct {
     RedisModuleCtx *ctx;
     enum running what;
-    bool is_known; /* 'what' is looked up when somebody asks, which most commands do not */
+    bool is_known;  /* 'what' is looked up when somebody asks, which most commands do not */
+    unsigned depth; /* a command that opens several keys begins as many times */
 } now = { .is_known = true };
 
 void running_command(RedisModuleCtx *ctx)
 {
     now.ctx = ctx;
     now.is_known = false;
+    now.depth++;
 }
 
 void running_load(void)
@@ -19,16 +21,20 @@ void running_load(void)
     const bool by_client = flags & CTX_MASTER && !(flags & (CTX_LOADING | CTX_ASYNC_LOADING));
     now.what = by_client ? RUNNING_COMMAND : RUNNING_LOAD;
     now.is_known = true;
+    now.depth++;
 }
 
 void running_save(void)
 {
     now.what = RUNNING_SAVE;
     now.is_known = true;
+    now.depth++;
 }
 
 void running_end(void)
 {
+    if (--now.depth > 0)
+        return;
     now.ctx = NULL;
     now.what = RUNNING_COMMAND;
     now.is_known = true;

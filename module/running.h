@@ -25,7 +25,7 @@ void running_load(void);
 /* A filter is written. */
 void running_save(void);
 
-/* What was begun is done. */
+/* What was begun is done: as many times as something began. */
 void running_end(void);
 
 /* Tells what runs.  Where nothing was begun, as when memory is given back, that is a

@@ -23,7 +23,7 @@ static void *read(const struct form *form, RedisModuleIO *rdb, int encoding)
     return filter;
 }
 
-/* Writes LOADCHUNKs of all pieces. */
+/* Writes LOADCHUNKs of all pieces, none with more than DUMP_MOST_NBYTES of data. */
 static void write_chunks(const struct form *form, RedisModuleIO *aof, RedisModuleString *key,
                          const void *filter)
 {
@@ -46,10 +46,7 @@ static void rewrite(const struct form *form, RedisModuleIO *aof, RedisModuleStri
                     const void *filter)
 {
     running_save();
-    if (form->rewrite)
-        form->rewrite(aof, key, filter);
-    else
-        write_chunks(form, aof, key, filter);
+    write_chunks(form, aof, key, filter);
     running_end();
 }
 

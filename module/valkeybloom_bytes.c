@@ -12,6 +12,16 @@ static const char bad_dump[] = "ERR bloom object decoding failed";
 static const char no_memory[] = "ERR Insufficient memory to create filter";
 static const char later[] = "ERR this filter is of another version of valkey-bloom";
 
+/* Returns a filter if nothing is wrong with it; else releases it and returns NULL. */
+static void *kept(struct valkeybloom *bloom, const char *why)
+{
+    if (!why)
+        return bloom;
+    if (bloom)
+        valkeybloom_release(bloom);
+    return NULL;
+}
+
 /* ---- BF.LOAD ----------------------------------------------------------------------------- */
 
 /* A version, and then what Rust's bincode 1 makes of the filter: numbers of 4 and 8 bytes, and
@@ -85,11 +95,7 @@ void *valkeybloom_decode(const char *bytes, size_t nbytes, const char **why)
         return NULL;
     struct valkeybloom *bloom = memory_take(sizeof *bloom);
     *why = bloom ? decode(bloom, &r) : no_memory;
-    if (!*why)
-        return bloom;
-    if (bloom)
-        valkeybloom_release(bloom);
-    return NULL;
+    return kept(bloom, *why);
 }
 
 /* ---- SCANDUMP and LOADCHUNK -------------------------------------------------------------- */
@@ -174,11 +180,7 @@ static void *begin_load(const char *bytes, size_t nbytes, const char **why)
         return NULL;
     struct valkeybloom *bloom = memory_take(sizeof *bloom);
     *why = bloom ? decode_header(bloom, bytes) : no_memory;
-    if (!*why)
-        return bloom;
-    if (bloom)
-        valkeybloom_release(bloom);
-    return NULL;
+    return kept(bloom, *why);
 }
 
 /* The headers of blocks say nothing that the first piece does not; whatever came in their place

@@ -52,7 +52,19 @@ NOROUND, ENTRIES_ARE_BITS, FORCE64, NONSCALING = 1, 2, 4, 8
 BLOOM_HEADER, BLOOM_LINK = '<QIII', '<QQQddIQB'  # 20 and 53 bytes
 
 
-class Link:
+class Bits:
+    """Bytes of which an item has the bits at its places."""
+
+    def contains(self, item):
+        return all(self.bytes[bit >> 3] >> (bit & 7) & 1 for bit in self.places(item))
+
+    def add(self, item):
+        for bit in self.places(item):
+            self.bytes[bit >> 3] |= 1 << (bit & 7)
+        self.items += 1
+
+
+class Link(Bits):
     def __init__(self, entries, error):
         self.entries, self.error = entries, error
         self.bpe = -math.log(error) / 0.480453013918201
@@ -65,14 +77,6 @@ class Link:
         a = murmur64a(item, M)
         b = murmur64a(item, a)
         return [(a + i * b & MASK) % self.bits for i in range(self.hashes)]
-
-    def contains(self, item):
-        return all(self.bytes[bit >> 3] >> (bit & 7) & 1 for bit in self.places(item))
-
-    def add(self, item):
-        for bit in self.places(item):
-            self.bytes[bit >> 3] |= 1 << (bit & 7)
-        self.items += 1
 
 
 class Bloom:

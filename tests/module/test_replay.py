@@ -99,6 +99,24 @@ def test_copies_and_chunks_on_a_replica():
         assert digests(replica) == digests(master)
 
 
+def test_union_and_shrink_on_a_replica():
+    """Commands that open several keys, and those that make a filter anew."""
+    with pair(*LIMIT) as (master, replica):
+        master.call('BF.RESERVE', 'one', '0.001', 10_000_000)
+        master.call('COPY', 'one', 'other')
+        for key in 'one', 'other':
+            master.call('BF.ADD', key, 'in ' + key)
+        master.call('BF.MERGE', 'both', 'one', 'other')
+        master.call('BF.MERGE', 'one', 'other')
+        master.call('BF.RESERVE', 'wide', '0.0001', 30_000_000, 'NONSCALING')
+        master.call('BF.ADD', 'wide', 'x')
+        master.call('BF.SHRINK', 'wide')
+        caught_up(replica, master)
+        assert digests(replica) == digests(master)
+        for key in 'one', 'both':
+            assert replica.call('BF.MEXISTS', key, 'in one', 'in other') == [1, 1]
+
+
 def test_full_resync_to_a_small_machine():
     with Server() as master, small_machine(), Server(*LIMIT) as replica:
         make_big(master.client)

@@ -7,6 +7,8 @@ import math
 import pathlib
 import struct
 
+from foreign import Bits
+
 MASK = (1 << 64) - 1
 PRIME = (1 << 64) - 59
 FIXED_SEED = bytes([89, 15, 245, 34, 234, 120, 17, 218, 167, 20, 216, 9, 59, 62, 123, 217, 29, 137,
@@ -45,7 +47,7 @@ def siphash13(data, key):
     return v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
-class Layer:
+class Layer(Bits):
     def __init__(self, capacity, rate, seed):
         self.capacity, self.seed, self.items = capacity, seed, 0
         nbytes = math.ceil(capacity * math.log(rate) / (-8 * math.log(2) ** 2))
@@ -58,14 +60,6 @@ class Layer:
         bits = 8 * len(self.bytes)
         return [(a if i == 0 else b if i == 1 else (a + i * b & MASK) % PRIME) % bits
                 for i in range(self.hashes)]
-
-    def contains(self, item):
-        return all(self.bytes[bit >> 3] >> (bit & 7) & 1 for bit in self.places(item))
-
-    def add(self, item):
-        for bit in self.places(item):
-            self.bytes[bit >> 3] |= 1 << (bit & 7)
-        self.items += 1
 
     def block(self):
         return struct.pack('<BQI', 1, len(self.bytes), self.hashes) + self.seed + self.bytes
