@@ -445,7 +445,7 @@ def test_a_filter_is_loaded_only_where_none_is(talk):
 def test_a_filter_that_is_half_loaded_answers_nothing(talk):
     talk.ok("BF.MADD f a b")
     load(talk, "g", dump(talk, "BF", "f")[:1])
-    error = "-ERR the filter is not complete: load the rest of its chunks"
+    error = "-ERR the filter is not complete: load the rest of its chunks, or all from its header"
     for command in ("BF.EXISTS g a", "BF.MEXISTS g a b", "BF.ADD g x", "BF.MADD g x", "BF.CARD g",
                     "BF.INFO g", "BF.INSERT g ITEMS a", "BF.SCANDUMP g 0"):
         refuses(talk, command, error)

@@ -381,7 +381,7 @@ def test_the_dump_of_an_empty_filter(talk):
 def test_a_filter_that_is_half_loaded_answers_nothing(talk):
     talk.ok("CF.INSERT f ITEMS a b")
     load(talk, "g", dump(talk, "CF", "f")[:1])
-    error = "-ERR the filter is not complete: load the rest of its chunks"
+    error = "-ERR the filter is not complete: load the rest of its chunks, or all from its header"
     for command in ("CF.EXISTS g a", "CF.MEXISTS g a b", "CF.COUNT g a", "CF.ADD g x",
                     "CF.ADDNX g x", "CF.INSERT g ITEMS x", "CF.DEL g a", "CF.INFO g",
                     "CF.COMPACT g", "CF.SCANDUMP g 0"):
