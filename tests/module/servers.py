@@ -63,6 +63,9 @@ def version():
 
 
 NAME, VERSION = version()
+# Valkey frees in the background what DEL and FLUSHALL remove: what is told would change later.
+AT_ONCE = {"lazyfree-lazy-user-del": "no", "lazyfree-lazy-user-flush": "no",
+           "lazyfree-lazy-server-del": "no", "lazyfree-lazy-expire": "no"}
 # Redis 8 calls a module's settings as the module does; others put the module's name before.
 PREFIX = "" if NAME == "redis" and VERSION >= (8,) else "bf."
 
@@ -111,6 +114,7 @@ class Server:
         module = [f"loadmodule {MODULE} {self.module}"] if self.module is not None else []
         return ["bind 127.0.0.1", f"port {self.port}", f"dir {self.folder}", 'save ""',
                 f"logfile {self.log}", "enable-debug-command local", "set-proc-title no",
+                *map(" ".join, AT_ONCE.items()),
                 *module, *map(as_named_here, self.config)]
 
     def start(self):

@@ -13,12 +13,13 @@ import tempfile
 import threading
 import time
 
-from servers import MODULE, PROGRAM, TREE, environment, seed, until
+from servers import AT_ONCE, MODULE, PROGRAM, TREE, environment, seed, until
 
 SETTINGS = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no',
             '--enable-debug-command', 'local', '--crash-memcheck-enabled', 'no',
             '--set-proc-title', 'no', '--repl-diskless-sync-delay', '0',
-            '--repl-diskless-load', 'disabled']
+            '--repl-diskless-load', 'disabled',
+            *(word for name, value in AT_ONCE.items() for word in ('--' + name, value))]
 PATIENCE_S = 120  # for what takes a moment; only a failing test waits so long
 # always: with everysec a server that is killed while the disk is slow may lose its last commands
 AOF = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
