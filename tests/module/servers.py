@@ -58,8 +58,8 @@ def until(is_so, seconds=ENOUGH_S):
 def version():
     """What runs: its name in small letters, and its version as numbers."""
     told = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout
-    name, numbers = re.search(r"(\w+) server v=([\d.]+)", told).groups()
-    return name.lower(), tuple(map(int, numbers.split(".")))
+    name, numbers = re.search(r"(?:(\w+) )?[Ss]erver v=([\d.]+)", told).groups()
+    return (name or "valkey").lower(), tuple(map(int, numbers.split(".")))  # 7.2 has no name
 
 
 NAME, VERSION = version()
