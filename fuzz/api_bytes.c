@@ -1,8 +1,8 @@
 /* api_bytes.c - the calls of api_fuzz.c that make bytes of a filter and a filter of bytes,
  * smaller filters, and filters by a builder. */
 #include "api_fuzz.h"
-#include "core/plan.h"
 #include "filter/counted.h"
+#include "kinds/kinds.h"
 
 /* ---- Bytes ------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
  * is one that the header names, and has changed nothing; the calls for many keys do what those
  * for one key do; a filter that was written and read is the same; no memory is lost. */
 #include "api_fuzz.h"
-#include "core/plan.h"
+#include "kinds/kinds.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

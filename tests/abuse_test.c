@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "kinds/lines.h"
+#include "kinds/lines/lines.h"
 
 /* Calls check() with a filter of each kind; for a composite, over each base. */
 static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *kind),

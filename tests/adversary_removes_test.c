@@ -10,7 +10,7 @@
 
 #include "chance.h"
 #include "filter/filter.h"
-#include "kinds/lines.h"
+#include "kinds/lines/lines.h"
 
 enum { ADDED = 10 * 1000, TRIES = 1000 * 1000, STRANGERS = 20 * 1000 };
 

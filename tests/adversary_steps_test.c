@@ -17,8 +17,8 @@
 #include "counted_steps.h"
 #include "filter/filter.h"
 #include "hostile.h"
-#include "kinds/state.h"
-#include "kinds/strided.h"
+#include "kinds/slots/state.h"
+#include "kinds/slots/strided.h"
 
 enum { CAPACITY = 2000, HONEST = CAPACITY / 2, CRAFTED = SANITIZED ? 1000 : 4000 };
 static const double asked_fpr = 0.001;

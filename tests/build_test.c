@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "core/plan.h"
 #include "filter/filter.h"
+#include "kinds/kinds.h"
 
 enum { KEYS = 1000 };
 

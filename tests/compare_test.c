@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/plan.h"
 #include "filter/filter.h"
+#include "kinds/kinds.h"
 
 enum { CAPACITY = 20000 };
 

@@ -1,8 +1,8 @@
-/* counted_buckets.c - src/kinds/buckets.c with counters: a program that has this takes it
+/* counted_buckets.c - src/kinds/slots/buckets.c with counters: a program that has this takes it
  * instead of the library's.  A search computes the other bucket of an entry for each bucket
  * that it appends, and a move does so once. */
 #include "counted_steps.h"
-#include "kinds/bucket_pair.h"
+#include "kinds/slots/bucket_pair.h"
 
 struct counted counted;
 
@@ -15,4 +15,4 @@ struct counted counted;
 #define cuckoo_change_slot(body, bucket, slot, width, change)                                  \
     (counted.slots_written++, cuckoo_change_slot(body, bucket, slot, width, change))
 
-#include "kinds/buckets.c" /* NOLINT(bugprone-suspicious-include) */
+#include "kinds/slots/buckets.c" /* NOLINT(bugprone-suspicious-include) */

@@ -1,4 +1,4 @@
-/* counting_test.c - proves what only src/kinds/counting.c promises: counters saturate at 15 and
+/* counting_test.c - proves what only src/kinds/lines/counting.c promises: counters saturate at 15 and
  * stay there, copies take no room, counts are never too low, and the last line of the body
  * tells how many counters are in use and how many have saturated. */
 #include "support.h"
@@ -8,7 +8,7 @@
 
 #include "filter/filter.h"
 #include "kinds/kinds.h"
-#include "kinds/lines.h"
+#include "kinds/lines/lines.h"
 
 static const struct perhaps_kind *counting(void)
 {

@@ -1,4 +1,4 @@
-/* cuckoo_test.c - proves what only src/kinds/cuckoo.c promises: that each of two buckets leads
+/* cuckoo_test.c - proves what only src/kinds/slots/cuckoo.c promises: that each of two buckets leads
  * to the other, that slots of any width do not disturb each other, that a key has at most eight
  * copies, and that a table takes keys up to a load of 95 %. */
 #include "support.h"
@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "kinds/buckets.h"
 #include "kinds/kinds.h"
-#include "kinds/strided.h"
+#include "kinds/slots/buckets.h"
+#include "kinds/slots/strided.h"
 
 /* Makes a filter of a geometry that no plan makes.  Its fpr is nearly 1, so it takes keys until
  * there is no room. */

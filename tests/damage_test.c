@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plan.h"
 #include "hostile.h"
+#include "kinds/kinds.h"
 
 static struct bytes small_file(const struct perhaps_kind *kind)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kinds/kinds.h"
-#include "kinds/segments.h"
+#include "kinds/slots/segments.h"
 
 /* ---- As the format says ------------------------------------------------------------------ */
 

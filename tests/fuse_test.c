@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "filter/filter.h"
-#include "kinds/fuse.h"
+#include "kinds/built/fuse.h"
 #include "kinds/kinds.h"
 
 /* Rates at which a slot has each of its widths, with few keys. */

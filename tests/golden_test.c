@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#include "core/plan.h"
 #include "golden.h"
+#include "kinds/kinds.h"
 
 #ifndef GOLDEN_FOLDER
 #error "GOLDEN_FOLDER is where the golden files are"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "core/plan.h"
 #include "filter/filter.h"
+#include "kinds/kinds.h"
 
 enum { CAPACITY = 2000 };
 

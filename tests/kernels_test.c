@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kinds/bloom.h"
-#include "kinds/buckets.h"
-#include "kinds/lines.h"
+#include "kinds/lines/bloom.h"
+#include "kinds/lines/lines.h"
+#include "kinds/slots/buckets.h"
 
 /* ---- As the format says, one bit after the other ----------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/plan.h"
+#include "kinds/kinds.h"
 
 enum { CAPACITY = 1000, KEY_NBYTES = 8, UNIVERSE_MAX = 200 * 1000 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/xxh3.h"
-#include "kinds/segments.h"
+#include "kinds/slots/segments.h"
 
 enum { LETTERS = 8 };
 

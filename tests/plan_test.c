@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plan.h"
-#include "kinds/lines.h"
+#include "kinds/kinds.h"
+#include "kinds/lines/lines.h"
 
 /* Returns options with the usual ones of the kind, or with a name that may be no kind. */
 static struct perhaps_options asked(const char *kind, double capacity, double fpr)

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "core/plan.h"
-#include "kinds/state.h"
+#include "kinds/kinds.h"
+#include "kinds/slots/state.h"
 
 /* ---- An allocator whose blocks can move ------------------------------------------------- */
 

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "core/plan.h"
 #include "hostile.h"
-#include "kinds/parts.h"
+#include "kinds/composite/parts.h"
+#include "kinds/kinds.h"
 
 enum { CHAIN_ID = 6, WINDOW_ID = 7 }; /* the ids of these kinds in files */
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/plan.h"
 #include "filter/filter.h"
 #include "hostile.h"
+#include "kinds/kinds.h"
 #include "perhaps_build.h"
 #include "perhaps_file.h"
 

@@ -13,6 +13,7 @@
 
 #include "core/plan.h"
 #include "filter/filter.h"
+#include "kinds/kinds.h"
 #include "store/container.h"
 
 static bool folds(const struct perhaps_kind *kind)

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/plan.h"
 #include "core/shrink.h"
 #include "filter/counted.h"
 #include "filter/counters.h"
-#include "kinds/fold.h"
-#include "kinds/lines.h"
+#include "kinds/kinds.h"
+#include "kinds/lines/fold.h"
+#include "kinds/lines/lines.h"
 
 static bool folds(const struct perhaps_kind *kind)
 {

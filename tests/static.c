@@ -15,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/plan.h"
 #include "support.h"
 
 /* The keys of which each filter is asked beside its own, and the step of the lower rates. */

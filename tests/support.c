@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "core/plan.h"
+#include "kinds/kinds.h"
 
 /* ---- Expectations ---------------------------------------------------------------------- */
 

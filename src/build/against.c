@@ -3,9 +3,10 @@
  * When the first of the others comes, all listed keys are there, and the first part is built
  * from them.  It is asked for each of the others; those that it takes for listed go to a pile.
  * At the end the second part is built from that pile and the listed keys. */
-#include "../kinds/against.h"
+#include "../kinds/built/against.h"
 
 #include "../base/memory.h"
+#include "../kinds/kinds.h"
 #include "builder.h"
 
 void against_begin(perhaps_builder *b)

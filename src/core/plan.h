@@ -1,4 +1,4 @@
-/* plan.h - the choice of a kind, and the registry of all kinds. */
+/* plan.h - the choice of a kind. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -23,14 +23,5 @@ int plan_hash(const struct filter_kind *kind, const struct geometry *g,
  * n / 2^64 with n keys, are less than a 65,536th of the asked fpr.  Filters that grow without
  * end are taken for 2^36 keys. */
 bool plan_64_suffices(const struct filter_kind *kind, const struct geometry *g);
-
-/* Return a kind of the registry, or NULL if it has none with this id, name or index. */
-const struct filter_kind *kind_by_id(uint32_t id);
-const struct filter_kind *kind_by_name(const char *name);
-const struct filter_kind *kind_by_index(size_t index);
-
-/* Checks and completes a geometry that comes from outside, such as a file.  Finds the base of a
- * composite by its id, and then does what geometry_check() does, with the same errors. */
-int kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 
 #endif

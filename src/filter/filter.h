@@ -332,7 +332,7 @@ struct folded {
 /* Operations of kinds whose filters can be made smaller: the body consists of units, and the
  * marks of a key lie in units floor(x * units / 2^64), where x depends on the key alone.  If
  * each 'factor' adjacent units are joined, the result is the filter that would have been there
- * with so many fewer units from the beginning (src/kinds/fold.h).  None may be NULL but
+ * with so many fewer units from the beginning (src/kinds/lines/fold.h).  None may be NULL but
  * keys and tail. */
 struct folds {
     /* Returns a number of which every divisor is a factor. */

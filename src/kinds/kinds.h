@@ -1,4 +1,4 @@
-/* kinds.h - all kinds, for the registry (core/kinds.c) and for kinds with a default base. */
+/* kinds.h - all kinds, and the registry (registry.c), which finds them. */
 #ifndef KINDS_H
 #define KINDS_H
 
@@ -16,5 +16,14 @@ extern const struct filter_kind kind_fuse;
 extern const struct filter_kind kind_ribbon;
 extern const struct filter_kind kind_strided;
 extern const struct filter_kind kind_window;
+
+/* Return a kind of the registry, or NULL if it has none with this id, name or index. */
+const struct filter_kind *kind_by_id(uint32_t id);
+const struct filter_kind *kind_by_name(const char *name);
+const struct filter_kind *kind_by_index(size_t index);
+
+/* Checks and completes a geometry that comes from outside, such as a file.  Finds the base of a
+ * composite by its id, and then does what geometry_check() does, with the same errors. */
+int kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 
 #endif

@@ -11,6 +11,7 @@
 #include "../base/memory.h"
 #include "../base/sizing.h"
 #include "../core/plan.h"
+#include "../kinds/kinds.h"
 #include "../store/store.h"
 
 struct perhaps_layout {

@@ -8,8 +8,8 @@
 
 #include "../base/bytes.h"
 #include "../base/sizing.h"
-#include "../core/plan.h"
 #include "../filter/counted.h"
+#include "../kinds/kinds.h"
 
 /* As in PNG, the first byte occurs in no text, and the last ones change if a program
  * converts line ends. */

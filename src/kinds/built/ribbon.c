@@ -1,0 +1,210 @@
+/* ribbon.c - bumped ribbon filter: BuRR (Dillinger, Huebschle-Schneider, Sanders, Walzer: Fast
+ * Succinct Retrieval and Approximate Membership using Ribbon, SEA 2022).
+ *
+ *   body = the blocks of each layer | the blocks of the last layer | thresholds | zeros
+ *   block = 64 slots as columns: word c has bit c of each slot
+ *
+ * A key is an equation: the XOR of some of 64 adjacent slots is its fingerprint.  The slots are
+ * a solution of all equations, found when all keys are known.  Where a bucket of 128 slots has
+ * too many keys to be solved, those that begin below its threshold are bumped: they are in the
+ * next layer, a twenty-fifth as large.  The last layer has room for all its keys.
+ *
+ * With each key a value can be stored: a fingerprint is then followed by it.  It takes hardly
+ * more bits than the fingerprints have; to add a key all must be known again.
+ * Limits: 32 bits a key; hashes of 64 bits, so an fpr above n / 2^64.
+ * Invariant: the equations of all keys hold. */
+#include "ribbon.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../kinds.h"
+
+static const char *const field_names[] = { "row_bits", "value_bits", "salt",    "last_slots",
+                                           "slots",    "slots_2",    "slots_3", "slots_4",
+                                           "slots_5",  "slots_6",    NULL };
+
+/* The last layer gets no more keys than this, about. */
+enum { LAST_KEYS_MOST = 2048 };
+
+/* Loops read so many bytes behind the block that follows a key's first one. */
+enum { SLACK_NBYTES = 64 };
+
+/* No layer has more slots, so that no size overflows. */
+#define SLOTS_MOST (UINT64_C(1) << 52)
+
+/* Returns the fpr with so many keys: an absent key meets a fingerprint that is not its own, or
+ * the hash of a key. */
+static double rate(double fingerprint_bits, double keys)
+{
+    return fmin(exp2(-fingerprint_bits) + keys * 0x1p-64, 1);
+}
+
+static double predict(const struct geometry *g, double keys)
+{
+    return rate((double)(g->field[ROW_BITS] - g->field[VALUE_BITS]), keys);
+}
+
+/* Chooses the slots of each layer.  A layer has 4 % fewer slots than keys; .17 % of its slots
+ * stay empty, and the keys that found none are those of the next layer. */
+static void plan_layers(struct geometry *g)
+{
+    const uint64_t large = 8 * RIBBON_STRIPE;
+    uint64_t keys = g->capacity, layer = 0;
+    double spread = 0; /* how many more the last layer may get */
+    for (; keys > LAST_KEYS_MOST && layer < RIBBON_LAYERS_MOST; layer++) {
+        uint64_t slots = keys / 26 * 25 + keys % 26 * 25 / 26;
+        uint64_t unit = slots < large ? RIBBON_BUCKET : RIBBON_STRIPE;
+        while (slots / 2 / unit >= 512)
+            unit *= 2;
+        slots = slots / unit * unit;
+        g->field[SLOTS + layer] = slots;
+        uint64_t lost = (keys / (slots / RIBBON_BUCKET) + 1) << ribbon_region_bits(slots);
+        keys = keys - slots + slots / 600 + lost;
+        spread = 12 * sqrt((double)keys);
+    }
+    uint64_t slots = keys + keys / 8 + (uint64_t)spread + RIBBON_WINDOW;
+    g->field[LAST_SLOTS] = round_up(slots, RIBBON_WINDOW);
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    unsigned value_bits = options->ribbon.value_bits, bits = 1;
+    if (value_bits > RIBBON_VALUE_BITS_MOST)
+        return PERHAPS_ERR_ARGUMENT;
+    while (bits + value_bits < RIBBON_ROW_BITS_MOST && rate(bits, (double)g->capacity) > g->fpr)
+        bits++;
+    if (rate(bits, (double)g->capacity) > g->fpr)
+        return PERHAPS_ERR_LIMIT;
+    g->field[ROW_BITS] = bits + value_bits;
+    g->field[VALUE_BITS] = value_bits;
+    plan_layers(g);
+    snprintf(why, WHY_NBYTES,
+             "built once: fewest bits of all kinds, fingerprints of %u in two lines a key",
+             bits);
+    return 0;
+}
+
+static int set_geometry(struct geometry *g)
+{
+    const uint64_t *field = g->field;
+    uint64_t slots = field[LAST_SLOTS], thresholds_nbytes = 0, row_bits = field[ROW_BITS];
+    bool ends = false;
+    if (row_bits < 1 || row_bits > RIBBON_ROW_BITS_MOST || field[VALUE_BITS] >= row_bits ||
+        field[VALUE_BITS] > RIBBON_VALUE_BITS_MOST || slots < RIBBON_WINDOW ||
+        slots > SLOTS_MOST || slots % RIBBON_WINDOW)
+        return PERHAPS_ERR_LIMIT;
+    for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++) {
+        uint64_t more = field[SLOTS + i];
+        if (more > SLOTS_MOST || more % RIBBON_BUCKET || (more && ends))
+            return PERHAPS_ERR_LIMIT;
+        ends = !more;
+        slots += more;
+        thresholds_nbytes += ribbon_thresholds_nbytes(more);
+    }
+    g->body_nbytes = round_up(
+        slots / 8 * row_bits + thresholds_nbytes + row_bits * 8 + SLACK_NBYTES, LINE_NBYTES);
+    g->key_limit = g->capacity;
+    return 0;
+}
+
+static double slots_of(const struct geometry *g)
+{
+    double slots = (double)g->field[LAST_SLOTS];
+    for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
+        slots += (double)g->field[SLOTS + i];
+    return slots;
+}
+
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    (void)most_nbytes;
+    double keys = (double)f->counters->keys;
+    return (struct fill){ .load = fmin(keys / slots_of(&f->geometry), 1),
+                          .fpr = predict(&f->geometry, keys) };
+}
+
+static void bind(perhaps_filter *f)
+{
+    uint64_t *field = f->body.field, slots = field[LAST_SLOTS];
+    for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
+        slots += field[SLOTS + i];
+    field[THRESHOLDS_AT] = slots / 8 * field[ROW_BITS];
+    bool byte = field[ROW_BITS] == RIBBON_GROUP && field[VALUE_BITS] == 0;
+    f->loops = (byte                              ? ribbon_loops_byte
+                : field[ROW_BITS] <= RIBBON_GROUP ? ribbon_loops_narrow
+                                                  : ribbon_loops_wide)[f->cpu];
+}
+
+static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+{
+    const uint64_t *field = f->body.field, row_bits = field[ROW_BITS];
+    const uint8_t *blocks = f->body.bytes, *thresholds = blocks + field[THRESHOLDS_AT];
+    uint64_t start = 0, slots = 0;
+    bool bumped = true;
+    for (unsigned i = 0; bumped && i < RIBBON_LAYERS_MOST && field[SLOTS + i]; i++) {
+        blocks += slots / 8 * row_bits;
+        slots = field[SLOTS + i];
+        start = scale64(key.place, slots);
+        bumped = ribbon_is_bumped(thresholds, start);
+        reads_add(r, thresholds + start / RIBBON_BUCKET / 4, 1);
+        thresholds += ribbon_thresholds_nbytes(slots);
+        key = bumped ? ribbon_bumped(key) : key;
+    }
+    if (bumped) {
+        blocks += slots / 8 * row_bits;
+        slots = field[LAST_SLOTS];
+        start = ribbon_last_start(ribbon_last(key, field[SALT]), slots);
+    }
+    uint64_t block = start / RIBBON_WINDOW, next = block + (start + RIBBON_WINDOW < slots);
+    for (unsigned first = 0; first < row_bits; first += RIBBON_GROUP)
+        for (uint64_t at = block; at <= next; at++)
+            reads_add(r,
+                      blocks +
+                          ribbon_words_at(at, first, ribbon_stripe(slots), (unsigned)row_bits),
+                      RIBBON_GROUP * sizeof(uint64_t));
+}
+
+/* The layer that gets more keys than planned is the last one. */
+static int enlarge(struct geometry *g)
+{
+    uint64_t *slots = &g->field[LAST_SLOTS];
+    *slots += *slots / 2 / RIBBON_WINDOW * RIBBON_WINDOW + RIBBON_WINDOW;
+    return set_geometry(g);
+}
+
+/* A row is a fingerprint and, above it, a value. */
+static void look_up(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                    uint32_t *value, bool *answer)
+{
+    unsigned bits = (unsigned)(f->geometry.field[ROW_BITS] - f->geometry.field[VALUE_BITS]);
+    ribbon_look_ups[f->cpu](&f->body, keys, n, value, answer);
+    for (size_t i = 0; i < n; i++)
+        value[i] = (uint32_t)((uint64_t)value[i] >> bits);
+}
+
+static bool has_values(const struct geometry *g)
+{
+    return g->field[VALUE_BITS] > 0;
+}
+
+static const struct builds builds = {
+    .build = ribbon_build, .has_values = has_values, .enlarge = enlarge, .look_up = look_up
+};
+
+const struct filter_kind kind_ribbon = {
+    .about = { .name = "ribbon",
+               .summary = "built once from all keys: fewest bits, two neighbouring lines a key",
+               .abilities = PERHAPS_CAN_BUILD },
+    .id = 8,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .predict = predict,
+    .measure = measure,
+    .bind = bind,
+    .prefetch = loops_prefetch,
+    .contains = loops_contain,
+    .reads = reads,
+    .builds = &builds,
+};

@@ -1,0 +1,290 @@
+/* blocked.c - blocked Bloom filter (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient
+ * Bloom Filters, WEA 2007): all bits of a key lie in one cache line, or in a few.
+ *
+ *   body = 'parts' parts of 'part_lines' lines of 64 bytes; a key has one line in each part,
+ *          so that its lines always differ.  With the field 'together' set: 'part_lines' blocks
+ *          of 'parts' lines; a key has one block, so that one read fetches all its lines.
+ *   line = 16 words of 32 bits; a key sets one bit in each of 'line_bits' words:
+ *
+ *          word  0 1 2 3 4 5 6 7 8 9 a b c d e f     start 2, stride 5, line_bits 4:
+ *                . . x . . . . x . . . . x . . .     words 2, 7, 12 and 17 mod 16 = 1
+ *                . x . . . . . . . . . . . . . .
+ *
+ * Limits: 8 parts, 16 bits a line.  The union of two filters is the OR of their bodies.
+ * Invariant: all bits of every added key are set; only perhaps_clear() clears bits. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../base/compiler.h"
+#include "../../base/sizing.h"
+#include "../kinds.h"
+#include "bloom.h"
+#include "cells.h"
+#include "fold.h"
+#include "lines.h"
+#include "owners.h"
+
+static const char *const field_names[] = { "part_lines", "parts", "line_bits", "together",
+                                           NULL };
+
+/* ---- Rate and plan --------------------------------------------------------------------- */
+
+static double predict(const struct geometry *g, double keys)
+{
+    return lines_predict(g, WORD_NBITS, keys);
+}
+
+/* From this fpr on a key has one line: another one saves little, and a filter whose keys have
+ * one line has a layout (perhaps_layout.h). */
+static const double one_line = 1e-3;
+
+/* Returns how many different keys may be in before the key limit refuses more: the plan keeps
+ * the fpr for that many. */
+static double keys_held(const struct geometry *g)
+{
+    return sizing_keys_at_limit(g->capacity, g->fpr);
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    g->field[TOGETHER] = options->blocked.together;
+    int error = lines_plan(g, WORD_NBITS, one_line, options->preference, keys_held);
+    if (error)
+        return error;
+    unsigned parts = (unsigned)g->field[PARTS];
+    g->field[TOGETHER] = options->blocked.together && parts > 1;
+    const char *lines = parts == 1           ? "one cache line"
+                        : g->field[TOGETHER] ? "cache lines side by side"
+                                             : "a few cache lines";
+    snprintf(why, WHY_NBYTES, "keys are added and asked, none removed: %u bits in %s, %s",
+             (unsigned)g->field[LINE_BITS] * parts, lines,
+             options->blocked.together ? "for one read and few bits to set"
+                                       : "the fewest memory accesses");
+    return 0;
+}
+
+static int set_geometry(struct geometry *g)
+{
+    if (!lines_in_range(g))
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = lines_nbytes(g);
+    g->key_limit = lines_key_limit(g, WORD_NBITS);
+    return 0;
+}
+
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    return lines_measure(f, WORD_NBITS, most_nbytes);
+}
+
+static double rate_with(const perhaps_filter *f, const struct keyhash *key)
+{
+    return lines_rate_with(f, *key);
+}
+
+static double counted(const struct geometry *g, double keys)
+{
+    return lines_counted(g, WORD_NBITS, keys);
+}
+
+/* ---- Operations ------------------------------------------------------------------------ */
+
+static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t n,
+                       uint64_t *line)
+{
+    for (size_t i = 0; i < n; i++)
+        line[i] = scale64(keys[i].place, b->field[PART_LINES]);
+    return n;
+}
+
+static void bind(perhaps_filter *f)
+{
+    f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
+    f->loops.lines = f->geometry.field[PARTS] > 1 ? NULL : lines_of;
+    f->body.table = lines_table(f->geometry.field[LINE_BITS]);
+    if (f->shared && !f->writers) {
+        f->loops.add = blocked_add_atomic;
+        f->loops.add_one_shared = NULL;
+    }
+    if (f->writers)
+        owners_divide(f->writers, f->geometry.field[PART_LINES]);
+}
+
+static size_t writers_nbytes(const struct geometry *g)
+{
+    return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds need no owners */
+}
+
+/* Lets all lines of n keys wait.  Lines of different parts may have the same lock. */
+static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t parts,
+                                    const struct keyhash *keys, size_t n)
+{
+    const struct owners *owners = w->owners;
+    for (size_t i = 0; i < n; i++) {
+        struct keyhash key = keys[i];
+        for (uint64_t part = 0; part < parts; part++) {
+            uint64_t line = scale64(key.place, lines);
+            struct found found = { .offset = (part * lines + line) * LINE_NBYTES,
+                                   .mark = (key.mark & ~(uint64_t)FOUND_INDEX) | i };
+            waiting_put(w, owners_region(owners, line), found);
+            key = blocked_next_part(key);
+        }
+    }
+}
+
+/* Adds a key, which needs no sorting and was counted, in several threads. */
+static void add_one(perhaps_filter *f, struct keyhash key, bool *answer)
+{
+    uint64_t count = 0;
+    *answer = f->loops.add_one_shared(&f->body, key, &count, 1) == SHARED_PRESENT;
+}
+
+/* Adds keys in several threads. */
+static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
+{
+    const uint64_t *field = f->geometry.field;
+    struct waiting w;
+    waiting_begin(&w, f, blocked_add_found[f->cpu], n, answer);
+    if (field[PARTS] == 1)
+        put_lines(&w, field[PART_LINES], 1, keys, n);
+    else
+        put_lines(&w, field[PART_LINES], field[PARTS], keys, n);
+    waiting_end(&w);
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    if (!f->writers)
+        return loops_add(f, keys, ahead, n, unless_present, answer, done);
+    if (n == 1)
+        add_one(f, *keys, answer);
+    else if (!owners_add_alone(f, keys, n, answer))
+        add_sorted(f, keys, n, answer);
+    *done = n;
+    return 0;
+}
+
+/* perhaps_layout.h promises these to users. */
+_Static_assert(LINE_NBYTES == PERHAPS_LINE_NBYTES, "as the header says");
+_Static_assert(LINES_PARTS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header says");
+
+/* ---- Layouts ----------------------------------------------------------------------------- */
+
+/* The operations of struct places, for filters whose bytes lie elsewhere (perhaps_layout.h). */
+
+static bool in_blocks(const struct geometry *g)
+{
+    return g->field[PARTS] == 1 || g->field[TOGETHER];
+}
+
+/* Finds the same bits as the loops, by the same walk. */
+static void locate(const struct geometry *g, struct keyhash key, struct perhaps_bits *bits)
+{
+    unsigned line_bits = (unsigned)g->field[LINE_BITS], line_nbits = LINE_WORDS * WORD_NBITS;
+    uint16_t *bit = bits->bit;
+    bits->block = scale64(key.place, g->field[PART_LINES]);
+    bits->nlines = (unsigned)g->field[PARTS];
+    bits->nbits = bits->nlines * line_bits;
+    for (unsigned line = 0; line < bits->nlines; line++) {
+        struct blocked_walk walk = blocked_walk_start(key.mark);
+        for (unsigned i = 0; i < line_bits; i++) {
+            unsigned in_line = walk.word * WORD_NBITS + blocked_bit(walk.factor, i);
+            *bit++ = (uint16_t)(line * line_nbits + in_line);
+            walk.word = (walk.word + walk.stride) % LINE_WORDS;
+        }
+        key = blocked_next_part(key);
+    }
+}
+
+/* Each bit of the body is one of a key's bits with the same chance, since a walk begins at any
+ * word, and keys are independent.  So the share of clear bits after n keys is (1 - chance)^n,
+ * which is solved for n here. */
+static double keys_from_load(const struct geometry *g, double load)
+{
+    double line_nbits = LINE_WORDS * WORD_NBITS;
+    double chance = (double)g->field[LINE_BITS] / line_nbits / (double)g->field[PART_LINES];
+    return log1p(-load) / log1p(-chance);
+}
+
+static const struct places places = {
+    .in_blocks = in_blocks,
+    .locate = locate,
+    .keys_from_load = keys_from_load,
+};
+
+/* ---- Two filters, and a smaller one ------------------------------------------------------ */
+
+static uint64_t capacity(const struct geometry *g)
+{
+    return lines_capacity(g, WORD_NBITS, keys_held);
+}
+
+static void fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
+                 uint64_t nbytes, uint64_t factor)
+{
+    uint64_t unit_nbytes = lines_unit_nbytes(g);
+    fold_units(cpu, from, to, nbytes / unit_nbytes, unit_nbytes, factor);
+}
+
+static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
+                 struct folded *folded)
+{
+    lines_look(g, WORD_NBITS, cpu, bytes, nbytes, folded);
+}
+
+static const struct folds folds = {
+    .units = lines_units,
+    .divide = lines_divide,
+    .capacity = capacity,
+    .fold = fold,
+    .unit_nbytes = lines_unit_nbytes,
+    .look = look,
+    .rate = lines_folded_rate,
+};
+
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    bloom_unite(f, other);
+    return 0;
+}
+
+static void marking(const struct geometry *g, struct marking *m)
+{
+    lines_marking(g, WORD_NBITS, m);
+}
+
+static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, struct marked *marked)
+{
+    cells_count_smaller(a, a_factor, b, b_factor, 1, marked);
+}
+
+static const struct compares compares = { .marking = marking, .count = count_marked };
+
+const struct filter_kind kind_blocked = {
+    .about = { .name = "blocked",
+               .summary = "blocked Bloom filter: the fastest to add and ask; keys stay",
+               .abilities = PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE | PERHAPS_CAN_THREADS },
+    .id = 1,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .predict = predict,
+    .measure = measure,
+    .rate_with = rate_with,
+    .counted = counted,
+    .bind = bind,
+    .writers_nbytes = writers_nbytes,
+    .sorts_shared = true,
+    .prefetch = loops_prefetch,
+    .contains = loops_contain,
+    .reads = lines_reads,
+    .add = add,
+    .merge = merge,
+    .intersect = bloom_intersect,
+    .places = &places,
+    .folds = &folds,
+    .compares = &compares,
+};

@@ -1,0 +1,32 @@
+/* bloom.h - classic Bloom filters: where the bits of a key lie, their loops, and the union and
+ * the intersection of two Bloom filters. */
+#ifndef BLOOM_H
+#define BLOOM_H
+
+#include "../../base/bytes.h"
+#include "../../filter/filter.h"
+
+enum { NBITS, KEY_BITS }; /* its fields */
+
+/* Returns the next place of a key.  The bits of a key are scale64() of its first place, then of
+ * each next one; this is part of the file format (doc/FORMAT.md). */
+static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
+{
+    return place * ODD_GOLDEN + mark;
+}
+
+extern const struct loops bloom_loops[CPU_COUNT];
+
+/* Does what add() of the loops does on bodies that other threads or processes write at the same
+ * moment; the bits are set as in blocked_add_atomic(). */
+size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool *answer);
+
+/* ORs the body of 'other' into that of f, and counts the keys by what is set then.  Serves
+ * blocked filters, too. */
+void bloom_unite(perhaps_filter *f, const perhaps_filter *other);
+
+/* Does what intersect() of a kind does.  Serves blocked filters, too. */
+void bloom_intersect(perhaps_filter *f, const perhaps_filter *other);
+
+#endif

@@ -1,0 +1,98 @@
+/* cells.c - counts the cells that two bodies have marked, alone and together, and clears those
+ * that one of them has not marked. */
+#include "cells.h"
+
+#include "lines.h"
+
+/* ---- Loops, for each instruction set ----------------------------------------------------- */
+
+/* Returns the lowest bit of each cell of a word, set if the cell is marked. */
+static ALWAYS_INLINE uint32_t marks_of(uint32_t word, unsigned cell_nbits)
+{
+    if (cell_nbits == 1)
+        return word;
+    word |= word >> 1;
+    return (word | word >> 2) & UINT32_C(0x11111111);
+}
+
+/* Returns a word that has in each byte how many bits are set in that byte. */
+static ALWAYS_INLINE uint32_t counts_of_bytes(uint32_t word)
+{
+    word -= word >> 1 & UINT32_C(0x55555555);
+    word = (word & UINT32_C(0x33333333)) + (word >> 2 & UINT32_C(0x33333333));
+    return (word + (word >> 4)) & UINT32_C(0x0f0f0f0f);
+}
+
+static ALWAYS_INLINE uint32_t sum_of_bytes(uint32_t word)
+{
+    word = (word & UINT32_C(0x00ff00ff)) + (word >> 8 & UINT32_C(0x00ff00ff));
+    return (word + (word >> 16)) & UINT32_C(0xffff);
+}
+
+/* The counts of a byte of so many lines fit into a byte: 31 * 8 < 256. */
+enum { SUM_LINES = 31 };
+
+#define LOOPS "../kinds/lines/cells_loops.h"
+#include "../../base/each_cpu.h"
+
+/* Counts at most SUM_LINES lines: of bits, or of counters. */
+typedef void line_counter(const uint8_t *a, const uint8_t *b, size_t nlines,
+                          struct marked *marked);
+
+#define BITS_ROW(cpu)     count_bits_##cpu
+#define COUNTERS_ROW(cpu) count_counters_##cpu
+static line_counter *const bit_counters[CPU_COUNT] = { EACH_CPU(BITS_ROW) };
+static line_counter *const counter_counters[CPU_COUNT] = { EACH_CPU(COUNTERS_ROW) };
+
+/* ---- Bytes ------------------------------------------------------------------------------ */
+
+static void count_all(const perhaps_filter *f, const uint8_t *a, const uint8_t *b,
+                      uint64_t nbytes, unsigned cell_nbits, struct marked *marked)
+{
+    const uint64_t most = (uint64_t)SUM_LINES * LINE_NBYTES;
+    line_counter *count = (cell_nbits == 1 ? bit_counters : counter_counters)[f->cpu];
+    for (uint64_t at = 0, n; at < nbytes; at += n) {
+        n = nbytes - at < most ? nbytes - at : most;
+        count(a + at, b + at, (size_t)(n / LINE_NBYTES), marked);
+    }
+}
+
+void cells_count(const perhaps_filter *a, const perhaps_filter *b, uint64_t nbytes,
+                 struct marked *marked)
+{
+    count_all(a, a->body.bytes, b->body.bytes, nbytes, 1, marked);
+}
+
+/* Returns 'nbytes' bytes of the body of f from byte 'at' on, as they are when the body is made
+ * smaller by this factor: in the buffer, or where they lie if the factor is 1. */
+static const uint8_t *smaller(const perhaps_filter *f, uint64_t factor, uint64_t at,
+                              uint64_t nbytes, uint8_t *buffer)
+{
+    const uint8_t *from = f->body.bytes + at * factor;
+    if (factor == 1)
+        return from;
+    f->kind->folds->fold(&f->geometry, f->cpu, from, buffer, nbytes, factor);
+    return buffer;
+}
+
+void cells_count_smaller(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, unsigned cell_nbits, struct marked *marked)
+{
+    enum { PIECE_NBYTES = 4096 };
+    _Alignas(LINE_NBYTES) uint8_t of_a[PIECE_NBYTES], of_b[PIECE_NBYTES];
+    const struct folds *folds = a->kind->folds;
+    uint64_t unit = folds->unit_nbytes(&a->geometry), most = PIECE_NBYTES / unit * unit;
+    uint64_t nbytes = (a->geometry.body_nbytes - folds->tail_nbytes) / a_factor;
+    for (uint64_t at = 0, n; at < nbytes; at += n) {
+        n = nbytes - at < most ? nbytes - at : most;
+        count_all(a, smaller(a, a_factor, at, n, of_a), smaller(b, b_factor, at, n, of_b), n,
+                  cell_nbits, marked);
+    }
+}
+
+void cells_keep_common(perhaps_filter *f, const perhaps_filter *other)
+{
+    for (uint64_t at = 0; at < f->geometry.body_nbytes; at += sizeof(uint64_t))
+        store64(f->body.bytes + at,
+                load64(f->body.bytes + at) & load64(other->body.bytes + at));
+}

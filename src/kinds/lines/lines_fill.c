@@ -1,0 +1,314 @@
+/* lines_fill.c - the fill of blocked and counting filters, and the fpr that follows from it. */
+#include <math.h>
+
+#include "../../base/sample.h"
+#include "lines.h"
+
+/* A copy of one cache line: each word is read only once, since other threads may add. */
+struct line {
+    uint32_t word[WORDS];
+};
+
+static struct line line_read(const uint8_t *at)
+{
+    const uint32_t *words = (const void *)at;
+    struct line line;
+    for (unsigned w = 0; w < WORDS; w++)
+        line.word[w] = __atomic_load_n(&words[w], __ATOMIC_RELAXED);
+    return line;
+}
+
+/* Counts the marked cells of each word: set bits, or counters that are not zero. */
+static void line_marked(const struct line *line, unsigned cells, uint32_t marked[WORDS])
+{
+    for (unsigned w = 0; w < WORDS; w++) {
+        uint32_t word = line->word[w];
+        if (cells == WORD_COUNTERS) {
+            word |= word >> 1;
+            word = (word | word >> 2) & UINT32_C(0x11111111);
+        }
+        marked[w] = bits_set32(word);
+    }
+}
+
+/* Returns how many cells of the line are marked. */
+static unsigned line_count(const uint32_t marked[WORDS])
+{
+    unsigned count = 0;
+    for (unsigned w = 0; w < WORDS; w++)
+        count += marked[w];
+    return count;
+}
+
+/* A survey of blocks.  To compute the fpr of a line takes several times as long as to guess it
+ * from the number of its marked cells.  So where not all blocks are looked at, the fpr of each
+ * block is guessed, and that of some is computed, too; they show by which factor the guesses
+ * are wrong. */
+struct survey {
+    const struct geometry *g;
+    enum cpu cpu;
+    unsigned cells, marks, lines; /* cells of a word, marks of a line, lines of a block */
+    double marked, blocks;        /* of all blocks surveyed: their marked cells, their number */
+
+    /* For each part, sums over its blocks: the guesses; the guesses for the blocks that were
+     * computed as well; the computed fprs; and the number of blocks. */
+    double guess[LINES_PARTS_MAX], guess_both[LINES_PARTS_MAX], exact[LINES_PARTS_MAX],
+        count[LINES_PARTS_MAX];
+};
+
+/* Returns x^n: quicker than pow() for small whole n. */
+static double power(double x, unsigned n)
+{
+    double result = 1;
+    while (n) {
+        if (n & 1)
+            result *= x;
+        x *= x;
+        n >>= 1;
+    }
+    return result;
+}
+
+static void survey_begin(struct survey *s, const struct geometry *g, unsigned cells,
+                         enum cpu cpu)
+{
+    *s = (struct survey){ .g = g,
+                          .cpu = cpu,
+                          .cells = cells,
+                          .marks = (unsigned)g->field[LINE_BITS],
+                          .lines = lines_of_block(g) };
+}
+
+/* Computes the fprs of blocks of a part that lie side by side, and adds them up.  Where fewer
+ * lines are left than are computed at once, it computes a copy with clear lines behind them. */
+static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t part)
+{
+    const uint64_t most = LINES_AT_ONCE / s->lines, block_nbytes = s->lines * LINE_NBYTES;
+    struct line copy[LINES_AT_ONCE] = { 0 };
+    struct line_rates rates;
+    s->blocks += (double)blocks;
+    s->count[part] += (double)blocks;
+    for (uint64_t n; blocks; blocks -= n, block += n * block_nbytes) {
+        n = blocks < most ? blocks : most;
+        bool whole = n * s->lines == LINES_AT_ONCE;
+        for (uint64_t i = 0; !whole && i < n * s->lines; i++)
+            copy[i] = line_read(block + i * LINE_NBYTES);
+        lines_rates[s->cpu](whole ? block : (const uint8_t *)copy, s->marks, s->cells, &rates);
+        for (uint64_t i = 0, line = 0; i < n; i++) {
+            double rate = 1;
+            for (unsigned j = 0; j < s->lines; j++, line++) {
+                rate *= rates.rate[line];
+                s->marked += rates.marked[line];
+            }
+            s->exact[part] += rate;
+        }
+    }
+}
+
+/* Adds the guess for a block of a part to the survey; with 'exact', computes its fpr, too. */
+static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
+{
+    double guess = 1, marked = 0;
+    for (unsigned i = 0; i < s->lines; i++) {
+        struct line line = line_read(block + i * LINE_NBYTES);
+        uint32_t cells[WORDS];
+        line_marked(&line, s->cells, cells);
+        unsigned count = line_count(cells);
+        marked += count;
+        guess *= power(count / (double)(WORDS * s->cells), s->marks);
+    }
+    s->guess[part] += guess;
+    if (exact) {
+        s->guess_both[part] += guess;
+        survey_exact(s, block, 1, part);
+        return;
+    }
+    s->marked += marked;
+    s->blocks++;
+    s->count[part]++;
+}
+
+/* Returns load and fpr.  The fpr of a filter is the product of the mean fprs of its parts. */
+static struct fill survey_end(const struct survey *s)
+{
+    struct fill fill = { .fpr = 1 };
+    for (unsigned part = 0; part < lines_separate_parts(s->g); part++) {
+        double sum = s->exact[part];
+        if (s->guess[part] > 0)
+            sum = s->guess_both[part] > 0 ? sum / s->guess_both[part] * s->guess[part]
+                                          : s->guess[part];
+        fill.fpr *= s->count[part] > 0 ? sum / s->count[part] : 1;
+    }
+    fill.load = s->marked / (s->blocks * s->lines * (double)(WORDS * s->cells));
+    return fill;
+}
+
+/* Surveys all blocks of a body. */
+static void survey_all(struct survey *s, const uint8_t *body)
+{
+    uint64_t blocks = s->g->field[PART_LINES];
+    for (unsigned part = 0; part < lines_separate_parts(s->g); part++)
+        survey_exact(s, body + part * blocks * s->lines * LINE_NBYTES, blocks, part);
+}
+
+/* Surveys the blocks of an even sample, or all blocks of a small body.  Skips a block whose
+ * beginning lies before the piece of the sample. */
+struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes)
+{
+    enum { GUESSED = 16 }; /* in a large body one of so many blocks is computed */
+    const struct geometry *g = &f->geometry;
+    struct survey s;
+    survey_begin(&s, g, cells, f->cpu);
+    uint64_t block_nbytes = s.lines * LINE_NBYTES, number = 0;
+    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES], nbytes = lines_nbytes(g);
+    if (nbytes <= most_nbytes / GUESSED) {
+        survey_all(&s, f->body.bytes);
+        return survey_end(&s);
+    }
+    for (struct sample at = sample_begin(nbytes, most_nbytes); sample_next(&at);) {
+        uint64_t first = (at.offset + block_nbytes - 1) / block_nbytes;
+        for (uint64_t b = first * block_nbytes; b < at.end; b += block_nbytes, number++)
+            survey_block(&s, f->body.bytes + b, b / part_nbytes, number % GUESSED == 0);
+    }
+    return survey_end(&s);
+}
+
+static void mark_line(struct line *line, uint64_t mark, unsigned marks)
+{
+    struct blocked_walk walk = blocked_walk_start(mark);
+    for (unsigned i = 0; i < marks; i++) {
+        line->word[walk.word] |= UINT32_C(1) << blocked_bit(walk.factor, i);
+        walk.word = (walk.word + walk.stride) % WORDS;
+    }
+}
+
+/* Surveys blocks of a part that lie side by side. */
+static void survey_run(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t part,
+                       bool exact)
+{
+    if (exact)
+        survey_exact(s, block, blocks, part);
+    for (uint64_t b = 0; b < blocks && !exact; b++)
+        survey_block(s, block + b * s->lines * LINE_NBYTES, part, false);
+}
+
+/* Returns the fpr that the filter would have with one key more.  Surveys copies of the key's
+ * blocks with its bits set, and changes nothing. */
+static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
+{
+    struct line copy[LINES_PARTS_MAX];
+    const struct geometry *g = &f->geometry;
+    struct survey s;
+    survey_begin(&s, g, WORD_NBITS, f->cpu);
+    uint64_t nblocks = g->field[PART_LINES], block_nbytes = s.lines * LINE_NBYTES;
+    const uint8_t *block = f->body.bytes;
+    for (unsigned part = 0; part < lines_separate_parts(g); part++) {
+        uint64_t own = scale64(key.place, nblocks);
+        const uint8_t *line = block + own * block_nbytes;
+        survey_run(&s, block, own, part, exact);
+        survey_run(&s, line + block_nbytes, nblocks - own - 1, part, exact);
+        for (unsigned i = 0; i < s.lines; i++, line += LINE_NBYTES) {
+            copy[i] = line_read(line);
+            mark_line(&copy[i], key.mark, s.marks);
+            key = blocked_next_part(key);
+        }
+        survey_run(&s, (const uint8_t *)copy, 1, part, exact);
+        block += nblocks * block_nbytes;
+    }
+    return survey_end(&s).fpr;
+}
+
+/* A guess is within a third of the true fpr, except where keys were crafted.  So twice the
+ * guess is a bound; only if that is too high is the fpr computed. */
+double lines_rate_with(const perhaps_filter *f, struct keyhash key)
+{
+    double most = 2 * surveyed_rate_with(f, key, false);
+    return most <= f->geometry.fpr ? most : surveyed_rate_with(f, key, true);
+}
+
+/* ---- Smaller filters -------------------------------------------------------------------- */
+
+uint64_t lines_units(const struct geometry *g)
+{
+    return g->field[PART_LINES];
+}
+
+void lines_divide(struct geometry *g, uint64_t factor)
+{
+    g->field[PART_LINES] /= factor;
+}
+
+uint64_t lines_unit_nbytes(const struct geometry *g)
+{
+    return (uint64_t)lines_of_block(g) * LINE_NBYTES;
+}
+
+/* A piece may reach from one part into the next. */
+void lines_look(const struct geometry *g, unsigned cells, enum cpu cpu, const uint8_t *bytes,
+                uint64_t nbytes, struct folded *folded)
+{
+    uint64_t block_nbytes = lines_unit_nbytes(g);
+    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES];
+    for (uint64_t n; nbytes; nbytes -= n, bytes += n, folded->nbytes += n) {
+        uint64_t part = folded->nbytes / part_nbytes;
+        uint64_t left = part_nbytes - folded->nbytes % part_nbytes;
+        struct survey s;
+        n = nbytes < left ? nbytes : left;
+        survey_begin(&s, g, cells, cpu);
+        s.exact[part] = folded->rates[part];
+        survey_exact(&s, bytes, n / block_nbytes, part);
+        folded->rates[part] = s.exact[part];
+    }
+}
+
+double lines_folded_rate(const struct geometry *g, const struct folded *folded)
+{
+    double rate = 1;
+    for (unsigned part = 0; part < lines_separate_parts(g); part++)
+        rate *= folded->rates[part] / (double)g->field[PART_LINES];
+    return rate;
+}
+
+/* ---- Two filters ------------------------------------------------------------------------ */
+
+/* A key has one of the blocks of a part, and in each line of the block it marks 'marks' of the
+ * 16 words, each in one cell.  Which two words of a line it marks depends a little on their
+ * distance (walks are progressions); all pairs count as the mean pair here, which makes errors
+ * one percent too small at most.  Separate parts are independent. */
+void lines_marking(const struct geometry *g, unsigned cells, struct marking *m)
+{
+    double marks = (double)g->field[LINE_BITS], lines = lines_of_block(g), words = WORDS;
+    double blocks = (double)g->field[PART_LINES], line_cells = words * cells;
+    double in_line = marks / line_cells, chance = in_line / blocks;
+    double both_words = marks * (marks - 1) / (words * (words - 1)) / ((double)cells * cells);
+    const struct {
+        double cells, both; /* the chance that a key marks the given cell and one of these */
+    } group[] = {
+        { cells - 1.0, 0 },                                       /* of the same word */
+        { line_cells - cells, both_words / blocks },              /* of other words */
+        { (lines - 1) * line_cells, in_line * in_line / blocks }, /* of lines of the block */
+        { (blocks - 1) * lines * line_cells, 0 },                 /* of other blocks */
+    };
+    *m = (struct marking){ .cells = lines * lines_separate_parts(g) * blocks * line_cells,
+                           .chance = chance,
+                           .ngroups = sizeof group / sizeof *group };
+    for (unsigned i = 0; i < m->ngroups; i++) {
+        double more = (group[i].both - chance * chance) / ((1 - chance) * (1 - chance));
+        m->group[i] = (struct marking_group){ group[i].cells, log1p(more) };
+    }
+}
+
+/* ---- Where a key's lines lie ----------------------------------------------------------- */
+
+void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
+{
+    const struct geometry *g = &f->geometry;
+    uint64_t block_nbytes = (uint64_t)lines_of_block(g) * LINE_NBYTES;
+    const uint8_t *part = f->body.bytes;
+    for (unsigned i = 0; i < lines_separate_parts(g); i++) {
+        uint64_t block = scale64(key.place, g->field[PART_LINES]);
+        reads_add(reads, part + block * block_nbytes, block_nbytes);
+        part += g->field[PART_LINES] * block_nbytes;
+        key = blocked_next_part(key);
+    }
+}
