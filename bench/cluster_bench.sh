@@ -18,7 +18,7 @@ for ((i = 1; i < $#; i++)); do
     next=$((i + 1))
     [ "${!i}" != --module ] || load=(--loadmodule "$(realpath "${!next}")")
 done
-. "$here/../tests/servers.sh"
+. "$here/../tests/support/servers.sh"
 servers_start_cluster 3 0 "${load[@]}" || exit
 urls=redis://127.0.0.1:${PORTS[-1]}
 servers_start_single "${load[@]}" || exit

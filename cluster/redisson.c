@@ -1,6 +1,6 @@
 /* redisson.c - computes what Redisson does for its Bloom filter: reads the config, hashes keys,
  * and finds their bits.  Any difference from Redisson would lose keys without a sign, so
- * tests/redisson_test.c compares the hash with values that its authors published. */
+ * tests/cluster/redisson_test.c compares the hash with values that its authors published. */
 #include "redisson.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #define API_MODEL_H
 
 #include "filter/filter.h"
-#include "hostile.h" /* must() */
 #include "perhaps_build.h"
+#include "support/hostile.h" /* must() */
 
 /* ---- Keys -------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hostile.h"
+#include "support/hostile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hostile.h"
 #include "kinds/kinds.h"
+#include "support/hostile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -12,7 +12,7 @@
 #include "../module/memory.h"
 #include "../module/settings.h"
 #include "../module/valkeybloom.h"
-#include "fake_server.h"
+#include "module/fake_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -20,8 +20,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "hostile.h"
 #include "store/record.h"
+#include "support/hostile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hostile.h"
+#include "support/hostile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 int sqlite3_perhapssqlite_init(sqlite3 *db, char **error_text,

@@ -6,7 +6,7 @@ with the process that started it, however that ends.
 The environment tells what to start:
     PERHAPS_MODULE   the module (default: build/lib/perhaps.so)
     PERHAPS_SERVER   the server (default: redis-server, or else valkey-server)
-    PERHAPS_PRELOAD  libraries that are loaded into the server first.  tests/entropy_preload.c
+    PERHAPS_PRELOAD  libraries that are loaded into the server first.  tests/support/entropy_preload.c
                      makes filters draw the same secrets in every run, so that no test fails by
                      chance; PERHAPS_TEST_SEED chooses others, "fresh" at random
 """
