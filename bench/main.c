@@ -3,6 +3,7 @@
 #include <err.h>
 #include <math.h>
 #include <perhaps_build.h>
+#include <perhaps_plan.h>
 #include <signal.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #ifndef EXTENSION_H
 #define EXTENSION_H
 
-#include <perhaps_build.h>
 #include <sqlite3ext.h>
 
 SQLITE_EXTENSION_INIT3

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <perhaps_build.h>
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
 #include <pthread.h>
 
 #include "../core/plan.h"

@@ -6,7 +6,7 @@
  * hash, which hashes the key and jumps to the kind's loop for one key.  Nobody saves a register
  * on the way.  Whatever else there may be to do (another length, a guard, other writers, no
  * room) is done by a function of its own that is not inlined. */
-#include <perhaps_inline.h>
+#include <perhaps.h>
 
 #include "../base/compiler.h"
 #include "counters.h"

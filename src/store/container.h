@@ -9,6 +9,7 @@
 #define CONTAINER_H
 
 #include "../filter/filter.h"
+#include <perhaps_file.h>
 
 enum {
     HEADER_NBYTES = 4096, /* with up to 24 sections; with more, the header is a multiple */

@@ -234,7 +234,7 @@ int open_as_saved(const char *path, const struct perhaps_open_options *options,
     static const struct way ways[] = {
         [PERHAPS_MODE_READ] = { .fill = map_to_read, .read_only = true },
         [PERHAPS_MODE_LOAD] = { .fill = read_bodies, .with_body = true },
-        [PERHAPS_MODE_LIVE] = { .fill = map_in_place, .shared = true, .in_place = true },
+        [PERHAPS_MODE_IN_PLACE] = { .fill = map_in_place, .shared = true, .in_place = true },
     };
     struct way way = ways[options->mode];
     *mark = (struct journal_mark){ 0 };

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "journal.h"
+#include <perhaps_embed.h>
 
 struct journal {
     struct recording recording;

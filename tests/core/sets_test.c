@@ -11,7 +11,6 @@
 #include "hostile.h"
 #include "kinds/kinds.h"
 #include "perhaps_build.h"
-#include "perhaps_file.h"
 
 enum { CAPACITY = 500, KEYS = 400, TIMES = 1000, KEY_NBYTES = 8, THREADS = 4 };
 

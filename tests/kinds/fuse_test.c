@@ -4,6 +4,7 @@
  * that failing memory leaves nothing behind; and that geometries from files are refused or
  * safe. */
 #include "support.h"
+#include <perhaps_build.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "disk_model.h"
 #include "live_files.h"
 #include "support.h"
+#include <perhaps_window.h>
 
 #include <errno.h>
 #include <stdio.h>

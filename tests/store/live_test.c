@@ -1,6 +1,7 @@
 /* live_test.c - proves which files can be opened to be written in place, and that an open which
  * fails, or adds nothing, does not change the file. */
 #include "support.h"
+#include <perhaps_live.h>
 
 #include <errno.h>
 #include <string.h>

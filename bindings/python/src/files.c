@@ -5,6 +5,8 @@
 #include "errors.h"
 #include "filter.h"
 #include "options.h"
+#include <perhaps_embed.h>
+#include <perhaps_live.h>
 
 PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
 {
@@ -36,7 +38,7 @@ PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
 static bool mode_named(const char *name, enum perhaps_mode *mode)
 {
     static const char *const names[] = {
-        [PERHAPS_MODE_READ] = "r", [PERHAPS_MODE_LOAD] = "w", [PERHAPS_MODE_LIVE] = "live"
+        [PERHAPS_MODE_READ] = "r", [PERHAPS_MODE_LOAD] = "w", [PERHAPS_MODE_IN_PLACE] = "live"
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) {
