@@ -113,7 +113,7 @@ struct perhaps_open_options {
  * done nothing, if one differs.
  *
  * Returns 0 and sets *filter; or sets it to NULL and returns PERHAPS_ERR_IO (errno), _FORMAT,
- * _VERSION, _DAMAGED, _SECRET, _MEMORY, _UNSUPPORTED (live, for a kind without
+ * _VERSION, _DAMAGED, _SECRET, _MEMORY, _UNSUPPORTED (in place, for a kind without
  * PERHAPS_CAN_SHARE; or 'check', for a file that is being written in place), or _ARGUMENT for
  * an unknown mode. */
 /* Where the bytes of a filter come from. */

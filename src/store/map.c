@@ -43,7 +43,7 @@ static void release_mapping(perhaps_filter *f)
     bool in_place = m->fd >= 0;
     int saved = errno;
     if (in_place && m->process == getpid()) /* a forked child has not opened the file */
-        live_end(f);
+        in_place_end(f);
     check_end(f);
     munmap(m->file, m->fd == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) + m->file_nbytes
                                               : m->file_nbytes);
@@ -81,7 +81,7 @@ static int use_bodies(struct reading *r, uint8_t *file, const struct mapping_cal
     for (uint32_t i = 0; i < h->sections; i++)
         r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
     const uint8_t *table = f->mapping.file + h->table_offset;
-    bool sound = h->live || container_table_intact(table, header_pages_nbytes(h));
+    bool sound = h->in_place || container_table_intact(table, header_pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
@@ -178,11 +178,12 @@ static int map_in_place(struct reading *r)
     int error = reserve_blocks(fd_of(r), h->file_nbytes);
     if (!error)
         error = map_bodies(r);
-    if (!error && !h->live)
+    if (!error && !h->in_place)
         error = perhaps_verify(r->made[0], &verdict);
-    if (error == PERHAPS_ERR_UNSUPPORTED) /* live by now: another process has checked it */
+    if (error ==
+        PERHAPS_ERR_UNSUPPORTED) /* another process has it in place by now, and has checked it */
         error = 0;
-    return error ? error : live_begin(r->made[0], fd_of(r));
+    return error ? error : in_place_begin(r->made[0], fd_of(r));
 }
 
 void map_to_memory(perhaps_filter *f)

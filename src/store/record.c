@@ -245,7 +245,7 @@ const struct recorder recorder = { .add = record_add,
 int perhaps_sync(perhaps_filter *f)
 {
     return f->recording && f->recording->recorder->sync ? f->recording->recorder->sync(f)
-                                                        : live_sync(f);
+                                                        : in_place_sync(f);
 }
 
 int perhaps_checkpoint(perhaps_filter *f)
