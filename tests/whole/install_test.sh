@@ -184,7 +184,7 @@ done
 # The sources build with one call of the compiler, which takes a while.
 # shellcheck disable=SC2086
 $cc $cflags -I"$source/include" -o "$root/plain" "$root/program.c" \
-    "$source"/src/*.c "$source"/src/*/*.c -lsodium -lm &
+    "$source"/src/*.c "$source"/src/*/*.c "$source"/src/*/*/*.c -lsodium -lm &
 alone=$!
 
 # ---- As a part of another project, whose targets have common names
