@@ -31,8 +31,8 @@ set ytics (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 do for [name in 'speed peers'] {
 if (blocks(name) == 0) { continue }
 set output out.name.'.svg'
-set title (name eq 'speed' ? 'Asking for absent keys, many in a call, one thread, 0.1 %' : \
-    'Asking other libraries for absent keys, by the fastest call of each, 0.1 %')
+set title (name eq 'speed' ? 'Queries for absent keys, many in a call, one thread, 0.1 %' : \
+    'Other libraries: queries for absent keys, by the fastest call of each, 0.1 %')
 last = blocks(name) - 1
 plot for [i = 0:last - 1] data.name.'.dat' index i using 1:2 smooth unique with linespoints \
         lw 2 pt 7 ps 0.6 lc rgb colour[i % 10 + 1] title columnheader(1), \
