@@ -69,5 +69,5 @@ def check_wishes():
 nlinks = sum(map(check_page, PAGES))
 nwishes = check_wishes()
 print(f'{len(PAGES)} pages, {nlinks} links, {nwishes} wishes')
-print(*wrong, sep='\n')
+print('\n'.join(wrong), end='\n' * bool(wrong))
 sys.exit(bool(wrong) or len(PAGES) < 10 or nlinks < 100 or nwishes < 9)

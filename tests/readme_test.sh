@@ -89,7 +89,7 @@ run_sql() {
     diff <(wanted "$1" sql -- '') printed || fails "$1: SQL prints something else"
 }
 
-# Each block is a program, or the body of one.
+# Each block is a program, or the body of one.  (With a sanitizer nothing may be loaded before it.)
 run_c() {
     block "$1" c >all.c
     [ -s all.c ] || return 0
@@ -107,7 +107,7 @@ run_c() {
         # shellcheck disable=SC2086
         $cc $cflags -std=c11 -Wall -Wextra -Werror -I"$source/include" -o program "$code" \
             -L"$lib" -lperhaps -Wl,-rpath,"$lib" || { fails "$1: C, $code" && return; }
-        ./program || fails "$1: C, $code"
+        env -u LD_PRELOAD ./program || fails "$1: C, $code"
     done >printed
     diff <(wanted "$1" c '/\*' ' \*/') printed || fails "$1: C prints something else"
 }
