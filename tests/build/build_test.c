@@ -3,7 +3,7 @@
  * releases all its memory. */
 #include "build/builder.h"
 #include "support.h"
-#include <perhaps_build.h>
+#include <perhaps.h>
 
 #include <string.h>
 

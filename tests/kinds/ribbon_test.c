@@ -3,7 +3,7 @@
  * values; and that a filter against others makes no error on either list. */
 #include "build/builder.h"
 #include "support.h"
-#include <perhaps_build.h>
+#include <perhaps.h>
 
 #include <errno.h>
 #include <math.h>
