@@ -6,9 +6,9 @@
  *                                   blocked-1%/ask-one; prints their names and how many keys
  *     perhaps-instructions --build  prints what the counts depend on beside the sources */
 #include <err.h>
-#include <perhaps_plan.h>
 #include <perhaps_build.h>
 #include <perhaps_fast.h>
+#include <perhaps_plan.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

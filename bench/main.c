@@ -2,8 +2,8 @@
  * filters that grow, while they grow (grow.h). */
 #include <err.h>
 #include <math.h>
-#include <perhaps_plan.h>
 #include <perhaps_build.h>
+#include <perhaps_plan.h>
 #include <signal.h>
 #include <string.h>
 

@@ -11,8 +11,8 @@
 #include "numbers.h"
 #include "stop.h"
 #include "target.h"
-#include <perhaps_plan.h>
 #include <perhaps_live.h>
+#include <perhaps_plan.h>
 #include <perhaps_sets.h>
 
 /* ---- Errors ------------------------------------------------------------------------------ */

@@ -4,8 +4,8 @@
  * has saved the new one.  A verb that changes a file in place has the lock of the library,
  * which several processes share. */
 #include "target.h"
-#include <perhaps_plan.h>
 #include <perhaps_live.h>
+#include <perhaps_plan.h>
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #define DESCRIPTION_H
 
 #include <hiredis.h>
-#include <perhaps_plan.h>
 #include <perhaps_layout.h>
+#include <perhaps_plan.h>
 
 #include "resp.h"
 

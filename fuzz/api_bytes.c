@@ -3,8 +3,8 @@
 #include "api_fuzz.h"
 #include "filter/counted.h"
 #include "kinds/kinds.h"
-#include <perhaps_window.h>
 #include <perhaps_build.h>
+#include <perhaps_window.h>
 
 /* ---- Bytes ------------------------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@
 #include "storage/fd.h"
 #include "utils/builtins.h"
 
-#include <perhaps_sets.h>
 #include <perhaps_build.h>
+#include <perhaps_sets.h>
 
 /* What an aggregate has so far. */
 struct pool {

@@ -3,9 +3,9 @@
 #define BUILDER_H
 
 #include <errno.h>
-#include <perhaps_file.h>
 #include <perhaps_build.h>
 #include <perhaps_embed.h>
+#include <perhaps_file.h>
 #include <pthread.h>
 
 #include "../core/plan.h"

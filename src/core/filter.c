@@ -1,8 +1,8 @@
 /* filter.c - the public calls for many keys: they check their arguments, hash the keys into a
  * ring, and call the kind.  HACKING.md ("Batches: the ring") explains why. */
 #include "../filter/filter.h"
-#include <perhaps_window.h>
 #include <perhaps_build.h>
+#include <perhaps_window.h>
 
 #include <sodium/utils.h>
 

@@ -20,11 +20,11 @@
 #include "../pile/pile.h"
 #include "loops.h"
 #include <perhaps.h>
-#include <perhaps_plan.h>
-#include <perhaps_live.h>
-#include <perhaps_fast.h>
 #include <perhaps_embed.h>
+#include <perhaps_fast.h>
 #include <perhaps_layout.h>
+#include <perhaps_live.h>
+#include <perhaps_plan.h>
 
 #include <sys/types.h>
 

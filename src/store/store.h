@@ -10,8 +10,8 @@
 
 #include "../core/shrink.h"
 #include "container.h"
-#include <perhaps_file.h>
 #include <perhaps_embed.h>
+#include <perhaps_file.h>
 #include <perhaps_layout.h>
 
 /* ---- file.c ---------------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "perhaps_sets.h"
 #include "perhaps_fast.h"
+#include "perhaps_sets.h"
 
 enum { CAPACITY = 300, TRIED = 500, ASKED = 2000 };
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "hostile.h"
-#include "perhaps_live.h"
-#include "perhaps_sets.h"
 #include "perhaps_build.h"
 #include "perhaps_fast.h"
+#include "perhaps_live.h"
+#include "perhaps_sets.h"
 
 static struct perhaps_options options_of(uint64_t low, uint64_t high)
 {

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "perhaps_build.h"
 #include "perhaps_plan.h"
 #include "perhaps_window.h"
-#include "perhaps_build.h"
 
 enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 

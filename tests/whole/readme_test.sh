@@ -118,7 +118,7 @@ run_console() {
     (
         trap - EXIT
         export PERHAPS_TEST_MODULE=$lib/perhaps.so
-        . "$source/tests/servers.sh"
+        . "$source/tests/support/servers.sh"
         servers_start_single || exit 1
         set +e # the servers are killed at the end
         sed -n 's/^127\.0\.0\.1:6379> //p' console | while IFS= read -r command; do

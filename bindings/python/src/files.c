@@ -5,8 +5,8 @@
 #include "errors.h"
 #include "filter.h"
 #include "options.h"
-#include <perhaps_live.h>
 #include <perhaps_embed.h>
+#include <perhaps_live.h>
 
 PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
 {

@@ -1,9 +1,9 @@
 /* filter.c - perhaps.Filter: its life, and the methods for one key. */
 #include "filter.h"
+#include <perhaps_embed.h>
 #include <perhaps_plan.h>
 #include <perhaps_sets.h>
 #include <perhaps_window.h>
-#include <perhaps_embed.h>
 
 #include <math.h>
 #include <string.h>
