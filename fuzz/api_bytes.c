@@ -4,6 +4,7 @@
 #include "filter/counted.h"
 #include "kinds/kinds.h"
 #include <perhaps_build.h>
+#include <perhaps_live.h>
 #include <perhaps_window.h>
 
 /* ---- Bytes ------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "../core/plan.h"
+#include "../pile/pile.h"
 #include "../store/store.h"
 
 struct perhaps_builder {

@@ -21,7 +21,7 @@ static uint64_t checked_nbytes(const perhaps_filter *f)
 /* Returns the bytes that have the checksums. */
 static const uint8_t *saved_bytes(const struct mapping *m)
 {
-    return m->fd == MAPPED_IN_MEMORY ? m->file + saved_distance(m->file_nbytes) : m->file;
+    return m->how == MAPPED_IN_MEMORY ? m->file + saved_distance(m->file_nbytes) : m->file;
 }
 
 static bool is_intact(const struct mapping *m, uint64_t page)
@@ -77,7 +77,7 @@ int check_all_pages(const perhaps_filter *f, bool once)
 /* Of a file that is written in place nobody can tell. */
 int check_saved_pages(const perhaps_filter *f, bool once)
 {
-    int error = f->mapping.fd >= 0 ? 0 : check_all_pages(f, once);
+    int error = f->mapping.how == MAPPED_IN_PLACE ? 0 : check_all_pages(f, once);
     return error == PERHAPS_ERR_UNSUPPORTED ? 0 : error;
 }
 

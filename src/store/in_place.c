@@ -83,6 +83,7 @@ int in_place_begin(perhaps_filter *f, int fd)
         close_keeping_errno(own);
         return error;
     }
+    m->how = MAPPED_IN_PLACE;
     m->fd = own;
     m->process = getpid();
     return 0;

@@ -40,13 +40,13 @@ static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbyt
 static void release_mapping(perhaps_filter *f)
 {
     struct mapping *m = &f->mapping;
-    bool in_place = m->fd >= 0;
+    bool in_place = m->how == MAPPED_IN_PLACE;
     int saved = errno;
     if (in_place && m->process == getpid()) /* a forked child has not opened the file */
         in_place_end(f);
     check_end(f);
-    munmap(m->file, m->fd == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) + m->file_nbytes
-                                              : m->file_nbytes);
+    munmap(m->file, m->how == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) + m->file_nbytes
+                                               : m->file_nbytes);
     if (in_place)
         close(m->fd);
     errno = saved;
@@ -75,7 +75,7 @@ static int use_bodies(struct reading *r, uint8_t *file, const struct mapping_cal
                                    .file_nbytes = h->file_nbytes,
                                    .pages_offset = h->nbytes,
                                    .table_offset = h->table_offset,
-                                   .fd = MAPPED_AS_SAVED,
+                                   .how = MAPPED_AS_SAVED,
                                    .calls = calls };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
@@ -146,7 +146,7 @@ static int map_in_memory(struct reading *r)
         return error;
     }
     int error = use_bodies(r, file, &of_file);
-    r->made[0]->mapping.fd = MAPPED_IN_MEMORY;
+    r->made[0]->mapping.how = MAPPED_IN_MEMORY;
     return error;
 }
 
@@ -181,7 +181,7 @@ static int map_in_place(struct reading *r)
     if (!error && !h->in_place)
         error = perhaps_verify(r->made[0], &verdict);
     if (error ==
-        PERHAPS_ERR_UNSUPPORTED) /* another process has it in place by now, and has checked it */
+        PERHAPS_ERR_UNSUPPORTED) /* by now another process has it, and has checked it */
         error = 0;
     return error ? error : in_place_begin(r->made[0], fd_of(r));
 }

@@ -3,6 +3,7 @@
 
 #include "../base/bytes.h"
 #include "journal.h"
+#include <perhaps_live.h>
 
 /* Opens the file as it was saved, and does what its journal records. */
 static int try_to_open(const char *path, const struct perhaps_open_options *options,

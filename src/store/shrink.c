@@ -229,7 +229,7 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
                       const struct perhaps_shrink_options *options)
 {
     static const struct perhaps_shrink_options none = { 0 };
-    const bool as_saved = f->mapping.file && f->mapping.fd == MAPPED_AS_SAVED;
+    const bool as_saved = f->mapping.file && f->mapping.how == MAPPED_AS_SAVED;
     *w = (struct walk){ .f = f,
                         .options = options ? options : &none,
                         .window = { .fd = -1 },

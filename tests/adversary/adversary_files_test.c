@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "perhaps_build.h"
+#include "perhaps_live.h"
+#include "perhaps_sets.h"
 #include "store/journal.h"
 
 /* ---- What is told ------------------------------------------------------------------------ */

@@ -3,6 +3,8 @@
  * allocation fails. */
 #include "secretive.h"
 #include <perhaps_build.h>
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "build/builder.h"
 #include "support.h"
 #include <perhaps.h>
+#include <perhaps_sets.h>
 
 #include <string.h>
 

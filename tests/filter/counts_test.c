@@ -11,6 +11,8 @@
 #include "core/shrink.h"
 #include "filter/filter.h"
 #include "perhaps.h"
+#include "perhaps_live.h"
+#include "perhaps_sets.h"
 #include "support.h"
 
 /* A filter, and what is true of it. */

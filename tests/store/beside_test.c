@@ -2,6 +2,8 @@
  * overwritten, files and journals of two copies are told apart, what was removed under a writer
  * is noticed before anything is acknowledged, and what replaces a live file is live. */
 #include "live_files.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <perhaps.h>
+#include <perhaps_sets.h>
 
 #include "store/container.h"
 

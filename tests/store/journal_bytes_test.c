@@ -4,6 +4,8 @@
  * last sync, which cannot be told from a crash. */
 #include "live_files.h"
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>
