@@ -2,7 +2,6 @@
  * for one key do. */
 #include "api_fuzz.h"
 #include <perhaps_build.h>
-#include <perhaps_sets.h>
 
 enum { BATCH_KEYS = 3 * 255 };
 

@@ -22,7 +22,7 @@
 
 #include "store/record.h"
 #include "support/hostile.h"
-#include <perhaps_sets.h>
+#include <perhaps.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

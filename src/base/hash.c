@@ -53,22 +53,6 @@ static struct keyhash hash_custom(const struct hasher *hasher, const void *key, 
     return hash_none(hasher, out, sizeof out);
 }
 
-typedef struct keyhash hash_function(const struct hasher *hasher, const void *key,
-                                     size_t nbytes);
-
-static hash_function *const functions[PERHAPS_HASH_COUNT] = {
-    [PERHAPS_HASH_XXH3] = hash_xxh3,       [PERHAPS_HASH_SIP] = hash_sip,
-    [PERHAPS_HASH_NONE] = hash_none,       [PERHAPS_HASH_CUSTOM] = hash_custom,
-    [PERHAPS_HASH_XXH3_64] = hash_xxh3_64, [PERHAPS_HASH_NONE_64] = hash_none_64,
-    [PERHAPS_HASH_INTEGER] = hash_decimal,
-};
-
-/* The only length that a hash takes; 0: any. */
-static const uint8_t only_nbytes[PERHAPS_HASH_COUNT] = {
-    [PERHAPS_HASH_NONE] = PERHAPS_HASH_NBYTES,
-    [PERHAPS_HASH_NONE_64] = sizeof(uint64_t),
-};
-
 /* Hash keys by hash(): each with its own length, of one length that may be a constant, or
  * between offsets.  The compiler inlines hash() into them, so that no key costs an indirect
  * call. */
@@ -130,24 +114,66 @@ static ALWAYS_INLINE void run_xxh3(const struct hasher *hasher, const struct per
         run(hasher, keys, first, n, out, hash);
 }
 
-/* Hashes integers by vectors, where it can.  Returns whether it did. */
-static bool run_integers(const struct hasher *hasher, const struct perhaps_keys *keys,
-                         size_t first, size_t n, struct keyhash *out)
+/* Return whether keys lie one after the other, of 8 bytes each: then vectors hash them. */
+static bool are_integers(const struct perhaps_keys *keys)
 {
-    if (keys->each || keys->offsets || keys->key_nbytes != sizeof(uint64_t))
-        return false;
-    const uint8_t *packed = keys_packed_at(keys, first);
-    bool done = hasher->id == PERHAPS_HASH_XXH3_64;
-    if (done)
-        hash_integers_64[hasher->cpu](packed, n, hasher->flip, out);
+    return !keys->each && !keys->offsets && keys->key_nbytes == sizeof(uint64_t);
+}
+
+/* ---- The table of hashes ----------------------------------------------------------------- */
+
+static void run_keys_xxh3(const struct hasher *hasher, const struct perhaps_keys *keys,
+                          size_t first, size_t n, struct keyhash *out)
+{
 #if defined(__x86_64__)
-    if (hasher->id == PERHAPS_HASH_XXH3 && hasher->cpu == CPU_AVX512) {
-        hash_integers_avx512(packed, n, hasher->seed, out);
-        done = true;
+    if (hasher->cpu == CPU_AVX512 && are_integers(keys)) {
+        hash_integers_avx512(keys_packed_at(keys, first), n, hasher->seed, out);
+        return;
     }
 #endif
-    return done;
+    run_xxh3(hasher, keys, first, n, out, any, hash_xxh3);
 }
+
+static void run_keys_xxh3_64(const struct hasher *hasher, const struct perhaps_keys *keys,
+                             size_t first, size_t n, struct keyhash *out)
+{
+    if (are_integers(keys))
+        hash_integers_64[hasher->cpu](keys_packed_at(keys, first), n, hasher->flip, out);
+    else
+        run_xxh3(hasher, keys, first, n, out, any_64, hash_xxh3_64);
+}
+
+/* Defines run_keys_NAME, into which the compiler inlines hash_NAME. */
+#define RUN_KEYS(name)                                                                         \
+    static void run_keys_##name(const struct hasher *hasher, const struct perhaps_keys *keys,  \
+                                size_t first, size_t n, struct keyhash *out)                   \
+    {                                                                                          \
+        run(hasher, keys, first, n, out, hash_##name);                                         \
+    }
+RUN_KEYS(sip)
+RUN_KEYS(none)
+RUN_KEYS(custom)
+RUN_KEYS(none_64)
+RUN_KEYS(decimal)
+
+const struct hash_row hash_rows[PERHAPS_HASH_COUNT] = {
+    [PERHAPS_HASH_XXH3] = { "xxh3", .bits = 128, .seeded = true, .one = hash_xxh3,
+                            .run = run_keys_xxh3 },
+    [PERHAPS_HASH_SIP] = { "sip", .bits = 128, .needs = HASH_NEEDS_SECRET, .one = hash_sip,
+                           .run = run_keys_sip },
+    [PERHAPS_HASH_NONE] = { "none", .bits = 128, .takes = PERHAPS_HASH_NBYTES, .one = hash_none,
+                            .run = run_keys_none },
+    [PERHAPS_HASH_CUSTOM] = { "custom", .bits = 128, .needs = HASH_NEEDS_FUNCTION,
+                              .one = hash_custom, .run = run_keys_custom },
+    [PERHAPS_HASH_XXH3_64] = { "xxh3-64", .bits = 64, .seeded = true, .one = hash_xxh3_64,
+                               .run = run_keys_xxh3_64 },
+    [PERHAPS_HASH_NONE_64] = { "none-64", .bits = 64, .takes = sizeof(uint64_t),
+                               .one = hash_none_64, .run = run_keys_none_64 },
+    [PERHAPS_HASH_INTEGER] = { "integer", .bits = 64, .integers = true, .one = hash_decimal,
+                               .run = run_keys_decimal },
+};
+
+/* ---- Hashing by it ----------------------------------------------------------------------- */
 
 void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                 size_t n, struct keyhash *out)
@@ -157,41 +183,17 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
             out[i] = hash_none(hasher, keys->hashed[first + i].bytes, PERHAPS_HASH_NBYTES);
         return;
     }
-    if (run_integers(hasher, keys, first, n, out))
-        return;
-    switch (hasher->id) {
-    case PERHAPS_HASH_XXH3:
-        run_xxh3(hasher, keys, first, n, out, any, hash_xxh3);
-        break;
-    case PERHAPS_HASH_XXH3_64:
-        run_xxh3(hasher, keys, first, n, out, any_64, hash_xxh3_64);
-        break;
-    case PERHAPS_HASH_SIP:
-        run(hasher, keys, first, n, out, hash_sip);
-        break;
-    case PERHAPS_HASH_NONE:
-        run(hasher, keys, first, n, out, hash_none);
-        break;
-    case PERHAPS_HASH_NONE_64:
-        run(hasher, keys, first, n, out, hash_none_64);
-        break;
-    case PERHAPS_HASH_INTEGER:
-        run(hasher, keys, first, n, out, hash_decimal);
-        break;
-    default:
-        run(hasher, keys, first, n, out, hash_custom);
-    }
+    hash_row_of(hasher)->run(hasher, keys, first, n, out);
 }
 
 bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
                 struct keyhash *out)
 {
-    hash_function *hash = functions[hasher->id];
-    size_t only = only_nbytes[hasher->id];
-    if (!hasher->ready || (only && key_nbytes != only))
+    const struct hash_row *row = hash_row_of(hasher);
+    if (!hasher->ready || (row->takes && key_nbytes != row->takes))
         return false;
-    *out = hash(hasher, key, key_nbytes);
-    return hasher->id != PERHAPS_HASH_INTEGER || !out->mark;
+    *out = row->one(hasher, key, key_nbytes);
+    return !row->integers || !out->mark;
 }
 
 /* Returns how many keys there are before the first one that is no integer. */
@@ -209,11 +211,13 @@ static size_t count_integers(const struct perhaps_keys *keys)
 
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys)
 {
-    size_t only = perhaps_hash_takes(hasher->id), n = 0;
-    bool hashed = !keys->each && keys->hashed;
-    if (hasher->id == PERHAPS_HASH_INTEGER && !hashed)
+    const size_t only = hash_row_of(hasher)->takes;
+    size_t n = 0;
+    if (!keys->each && keys->hashed)
+        return keys->count;
+    if (hash_row_of(hasher)->integers)
         return count_integers(keys);
-    if (!only || hashed)
+    if (!only)
         return keys->count;
     if (!keys->each && !keys->offsets)
         return keys->key_nbytes == only ? keys->count : 0;
@@ -228,7 +232,7 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
     enum { STEP = 128 };
     if (!hasher->ready)
         return PERHAPS_ERR_SECRET;
-    const bool integers = hasher->id == PERHAPS_HASH_INTEGER; /* read once: the mark tells */
+    const bool integers = hash_row_of(hasher)->integers; /* read once: the mark tells */
     if (!integers && hasher_accepts(hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
     for (size_t at = 0; at < keys->count; at += STEP) {
@@ -249,7 +253,7 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
 static uint64_t check_value(struct hasher *hasher)
 {
     static const char text[] = "perhaps, or not.";
-    size_t only = perhaps_hash_takes(hasher->id);
+    size_t only = hash_row_of(hasher)->takes;
     struct perhaps_keys keys = perhaps_keys_packed(text, only ? only : sizeof text - 1, 1);
     struct keyhash h;
     hasher->flip = xxh3_flip(hasher->seed);
@@ -265,8 +269,9 @@ static bool take_secret(struct hasher *hasher, const struct perhaps_hashing *has
         memcpy(hasher->secret, hashing->secret, sizeof hasher->secret);
     hasher->function = hashing->function;
     hasher->context = hashing->context;
-    return (hasher->id != PERHAPS_HASH_SIP || hashing->secret) &&
-           (hasher->id != PERHAPS_HASH_CUSTOM || hashing->function);
+    const unsigned needs = hash_row_of(hasher)->needs;
+    return (needs != HASH_NEEDS_SECRET || hashing->secret) &&
+           (needs != HASH_NEEDS_FUNCTION || hashing->function);
 }
 
 bool is_note(const char *text, size_t nbytes)
@@ -287,12 +292,12 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
     if ((unsigned)hasher->id >= PERHAPS_HASH_COUNT || !is_note(note, strlen(note)))
         return PERHAPS_ERR_ARGUMENT;
     if (!take_secret(hasher, hashing)) {
-        if (hasher->id == PERHAPS_HASH_CUSTOM)
+        if (hash_row_of(hasher)->needs == HASH_NEEDS_FUNCTION)
             return PERHAPS_ERR_SECRET;
         if (getentropy(hasher->secret, sizeof hasher->secret))
             return PERHAPS_ERR_IO;
     }
-    if (hasher->id != PERHAPS_HASH_XXH3 && hasher->id != PERHAPS_HASH_XXH3_64)
+    if (!hash_row_of(hasher)->seeded)
         hasher->seed = 0;
     else if (!hasher->seed && getentropy(&hasher->seed, sizeof hasher->seed))
         return PERHAPS_ERR_IO;
@@ -322,13 +327,10 @@ bool hasher_equal(const struct hasher *a, const struct hasher *b)
 
 size_t perhaps_hash_takes(enum perhaps_hash hash)
 {
-    return (unsigned)hash < PERHAPS_HASH_COUNT ? only_nbytes[hash] : 0;
+    return (unsigned)hash < PERHAPS_HASH_COUNT ? hash_rows[hash].takes : 0;
 }
 
 const char *perhaps_hash_name(enum perhaps_hash hash)
 {
-    static const char *const names[PERHAPS_HASH_COUNT] = { "xxh3",   "sip",     "none",
-                                                           "custom", "xxh3-64", "none-64",
-                                                           "integer" };
-    return (unsigned)hash < PERHAPS_HASH_COUNT ? names[hash] : NULL;
+    return (unsigned)hash < PERHAPS_HASH_COUNT ? hash_rows[hash].name : NULL;
 }

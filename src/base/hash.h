@@ -25,6 +25,39 @@ struct hasher {
     const char *note; /* what was done to keys before: not NULL; not the hasher's own */
 };
 
+typedef struct keyhash hash_function(const struct hasher *hasher, const void *key,
+                                     size_t nbytes);
+
+/* What there is to know of a hash.  A new one is a row of hash_rows, in hash.c. */
+struct hash_row {
+    const char *name;
+    uint8_t bits;  /* 128; or 64: the mark follows from the place */
+    uint8_t takes; /* the only length of keys, in bytes; 0: any */
+    bool seeded;   /* by 'seed' of the hasher */
+    bool integers; /* nothing is hashed: a key is an integer, which is its place; the hash of
+                    * anything else has a mark, which no integer has */
+    enum { HASH_NEEDS_NOTHING, HASH_NEEDS_SECRET, HASH_NEEDS_FUNCTION } needs;
+    hash_function *one;
+
+    /* Does what hasher_run() does with keys that are not hashed. */
+    void (*run)(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
+                size_t n, struct keyhash *out);
+};
+
+extern const struct hash_row hash_rows[PERHAPS_HASH_COUNT];
+
+static inline const struct hash_row *hash_row_of(const struct hasher *hasher)
+{
+    return &hash_rows[hasher->id];
+}
+
+/* Returns the hash that has this place, where it has 64 bits. */
+static inline struct keyhash hash_of_place(const struct hasher *hasher, uint64_t place)
+{
+    return hash_row_of(hasher)->integers ? (struct keyhash){ .place = place }
+                                         : keyhash_from_64(place);
+}
+
 /* Returns whether these bytes can be a note: there are not too many, and no control characters
  * are among them. */
 bool is_note(const char *text, size_t nbytes);

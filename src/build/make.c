@@ -8,8 +8,7 @@
 void builder_begin_pile(perhaps_builder *b)
 {
     bool values = b->kind->builds && b->options.ribbon.value_bits > 0 && !b->kind->composite;
-    unsigned words =
-        b->hasher.id == PERHAPS_HASH_XXH3_64 || b->hasher.id == PERHAPS_HASH_NONE_64 ? 1 : 2;
+    unsigned words = hash_row_of(&b->hasher)->bits == 64 ? 1 : 2;
     pile_begin(&b->pile, &(struct pile_options){ .words = words + values,
                                                  .valued = values,
                                                  .repeats = b->stores_copies && is_sized(b),

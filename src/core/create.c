@@ -3,7 +3,7 @@
 
 #include "../filter/filter.h"
 #include "plan.h"
-#include <perhaps_embed.h>
+#include <perhaps.h>
 
 int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../filter/filter.h"
-#include <perhaps_sets.h>
+#include <perhaps.h>
 
 /* What is told so far.  Without a text only whether there is a difference. */
 struct telling {
@@ -120,7 +120,7 @@ static void compare_hashes(struct telling *t, const struct hasher *a, const stru
     if (seeded)
         compare_numbers(t, "seed", a->seed, b->seed);
     if (a->id == b->id && a->seed == b->seed && a->check != b->check)
-        tell(t, a->id == PERHAPS_HASH_SIP ? "secret" : "hash function");
+        tell(t, hash_row_of(a)->needs == HASH_NEEDS_SECRET ? "secret" : "hash function");
 }
 
 /* Whether a part that both have lies differently in them, though the whole is the same. */

@@ -7,7 +7,7 @@
 
 #include "../base/bytes.h"
 #include "../filter/filter.h"
-#include <perhaps_sets.h>
+#include <perhaps.h>
 
 /* Returns whether a key has its bits or fingerprint at the same place in both filters; of
  * composites, in the parts that both have. */

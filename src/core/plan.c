@@ -1,7 +1,7 @@
 /* plan.c - chooses kind and geometry for the needs, the capacity and the fpr of a user. */
 #include "plan.h"
 #include "../kinds/kinds.h"
-#include <perhaps_layout.h>
+#include <perhaps.h>
 
 #include <math.h>
 #include <string.h>
@@ -195,7 +195,7 @@ int plan_hash(const struct filter_kind *kind, const struct geometry *g,
         hashing->hash = PERHAPS_HASH_INTEGER;
     else if (hashing->hash == PERHAPS_HASH_XXH3 && !hashing->seed && plan_64_suffices(kind, g))
         hashing->hash = PERHAPS_HASH_XXH3_64;
-    return kind->exact == (hashing->hash == PERHAPS_HASH_INTEGER) ? 0 : PERHAPS_ERR_ARGUMENT;
+    return kind_takes_hash(kind, hashing->hash) ? 0 : PERHAPS_ERR_ARGUMENT;
 }
 
 int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan *plan)

@@ -206,6 +206,13 @@ bool filter_keeps_rate(const perhaps_filter *f);
  * break the fpr. */
 int filter_unite(perhaps_filter *f, const perhaps_filter *other);
 
+/* Returns whether filters of this kind may have this hash: integers belong to exact kinds, and
+ * no other hash does.  True for a number that is no hash, which others refuse. */
+static inline bool kind_takes_hash(const struct filter_kind *kind, uint32_t hash)
+{
+    return hash >= PERHAPS_HASH_COUNT || hash_rows[hash].integers == kind->exact;
+}
+
 /* ---- change.c -------------------------------------------------------------------------- */
 
 /* Does with a filter what is done with no keys: clears it; or rotates, advances or sets back a

@@ -5,6 +5,7 @@
 #include "../base/memory.h"
 #include "../base/overlap.h"
 #include "kind.h"
+#include <perhaps_layout.h>
 
 struct perhaps_bits;
 struct pile;

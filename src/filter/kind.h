@@ -13,6 +13,7 @@
 #include "../base/keyhash.h"
 #include "geometry.h"
 #include "loops.h"
+#include <perhaps_plan.h>
 
 /* What measure() finds in a body.  struct perhaps_stats has all of it, and explains it. */
 struct fill {

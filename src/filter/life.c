@@ -412,7 +412,7 @@ void perhaps_relocate(perhaps_filter **filter,
 
 int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
 {
-    if (f->hasher.id != PERHAPS_HASH_SIP)
+    if (hash_row_of(&f->hasher)->needs != HASH_NEEDS_SECRET)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
         return PERHAPS_ERR_SECRET;

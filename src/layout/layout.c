@@ -67,7 +67,7 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
     int error = plan_choose(&blocked, &kind, &g, why);
     if (!error && !has_layout(kind, &g))
         error = PERHAPS_ERR_UNSUPPORTED;
-    if (!error && options->hashing.hash == PERHAPS_HASH_INTEGER)
+    if (!error && !kind_takes_hash(kind, options->hashing.hash))
         error = PERHAPS_ERR_ARGUMENT;
     if (error)
         return error;
@@ -110,8 +110,8 @@ int perhaps_layout_restore(const struct perhaps_description *d,
     struct hasher hasher;
     *layout = NULL;
     int error = check_description(d, &kind, &g);
-    if (!error && d->hash == PERHAPS_HASH_INTEGER)
-        error = PERHAPS_ERR_ARGUMENT; /* of a kind without layouts only */
+    if (!error && !kind_takes_hash(kind, (uint32_t)d->hash))
+        error = PERHAPS_ERR_ARGUMENT;
     if (!error && !is_note(d->note, strnlen(d->note, sizeof d->note)))
         error = PERHAPS_ERR_ARGUMENT;
     if (error)

@@ -335,8 +335,7 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     if (error || !c.as_expected || !is_note(h->note, h->note_nbytes) ||
         !all_zero(note + h->note_nbytes, bytes + h->nbytes))
         return PERHAPS_ERR_VERSION; /* the checksum is right: a later version wrote this */
-    if (h->hash_id < PERHAPS_HASH_COUNT &&
-        (h->hash_id == PERHAPS_HASH_INTEGER) != first.kind->exact)
+    if (!kind_takes_hash(first.kind, h->hash_id))
         return PERHAPS_ERR_DAMAGED;
     if (h->in_place && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_DAMAGED;

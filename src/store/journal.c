@@ -29,13 +29,9 @@ enum {
 /* and of a frame. */
 enum { MAGIC_AT = 8, NBYTES_AT = 12, SEQUENCE_AT = 16, RECORDS_AT = 24, SYNCED_AT = 32 };
 
-/* Under these hashes the mark follows from the place. */
 size_t record_nbytes(const perhaps_filter *f)
 {
-    const uint32_t id = f->hasher.id;
-    const bool by_place =
-        id == PERHAPS_HASH_XXH3_64 || id == PERHAPS_HASH_NONE_64 || id == PERHAPS_HASH_INTEGER;
-    return by_place ? sizeof(uint64_t) : sizeof(struct keyhash);
+    return hash_row_of(&f->hasher)->bits / 8;
 }
 
 /* ---- Writing --------------------------------------------------------------------------- */
@@ -315,9 +311,7 @@ static int redo_run(perhaps_filter *f, enum deed deed, const uint8_t *records, s
     for (size_t at = 0, now; at < n && !error; at += now) {
         now = n - at < BATCH_MOST ? n - at : BATCH_MOST;
         for (size_t i = 0; i < now; i++)
-            keys[i] = keyhash_from_64(load64(records + (at + i) * sizeof(uint64_t)));
-        for (size_t i = 0; i < now && f->kind->exact; i++)
-            keys[i].mark = 0;
+            keys[i] = hash_of_place(&f->hasher, load64(records + (at + i) * sizeof(uint64_t)));
         error = filter_redo(f, deed, keys, now);
     }
     return error;

@@ -8,7 +8,6 @@
 
 #include "perhaps_build.h"
 #include "perhaps_live.h"
-#include "perhaps_sets.h"
 #include "store/journal.h"
 
 /* ---- What is told ------------------------------------------------------------------------ */

@@ -4,7 +4,6 @@
 #include "secretive.h"
 #include <perhaps_build.h>
 #include <perhaps_live.h>
-#include <perhaps_sets.h>
 
 #include <stdio.h>
 #include <string.h>

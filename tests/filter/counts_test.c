@@ -12,7 +12,6 @@
 #include "filter/filter.h"
 #include "perhaps.h"
 #include "perhaps_live.h"
-#include "perhaps_sets.h"
 #include "support.h"
 
 /* A filter, and what is true of it. */

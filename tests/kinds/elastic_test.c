@@ -2,7 +2,7 @@
  * loops against plain code written after doc/FORMAT.md, lists of depths that an enemy may
  * write, that no key and no entry is lost while it grows, and how much memory it takes. */
 #include "support.h"
-#include <perhaps_sets.h>
+#include <perhaps.h>
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "pile/pile.h"
 #include "support.h"
 #include <perhaps_build.h>
-#include <perhaps_sets.h>
 
 #include <math.h>
 #include <stdio.h>

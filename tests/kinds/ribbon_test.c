@@ -4,7 +4,6 @@
 #include "build/builder.h"
 #include "support.h"
 #include <perhaps.h>
-#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <math.h>

@@ -5,7 +5,6 @@
  * window forget nothing for good. */
 #include "live_files.h"
 #include <perhaps_live.h>
-#include <perhaps_sets.h>
 #include <perhaps_window.h>
 
 #include <string.h>

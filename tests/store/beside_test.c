@@ -3,7 +3,6 @@
  * is noticed before anything is acknowledged, and what replaces a live file is live. */
 #include "live_files.h"
 #include <perhaps_live.h>
-#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <perhaps.h>
-#include <perhaps_sets.h>
 
 #include "store/container.h"
 

@@ -5,7 +5,6 @@
 #include "disk_model.h"
 #include "live_files.h"
 #include "support.h"
-#include <perhaps_sets.h>
 #include <perhaps_window.h>
 
 #include <errno.h>

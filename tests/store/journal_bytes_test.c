@@ -5,7 +5,6 @@
 #include "live_files.h"
 #include "support.h"
 #include <perhaps_live.h>
-#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,6 @@
  * however the process ended, and where two processes meet. */
 #include "support.h"
 #include <perhaps_live.h>
-#include <perhaps_sets.h>
 #include <perhaps_window.h>
 
 #include <errno.h>

@@ -7,7 +7,6 @@
  * was there, and when the system is asked to sync more often than twice for all threads. */
 #include "support.h"
 #include <perhaps_live.h>
-#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <pthread.h>

@@ -20,7 +20,6 @@
  * mapped.  When something is wrong it is printed, and the files are kept. */
 #include "kills.h"
 #include <perhaps_live.h>
-#include <perhaps_sets.h>
 
 #include <dirent.h>
 #include <inttypes.h>

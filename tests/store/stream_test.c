@@ -4,7 +4,6 @@
  * any call, a source that ends at any byte, and any flipped bit must be reported, and must
  * leave neither a filter nor memory. */
 #include "support.h"
-#include <perhaps_sets.h>
 #include <perhaps_window.h>
 
 #include <errno.h>

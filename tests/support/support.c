@@ -2,7 +2,6 @@
  * the seed, so that a failing test fails again in the next run. */
 #include "support.h"
 #include <perhaps_build.h>
-#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <inttypes.h>
