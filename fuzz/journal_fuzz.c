@@ -411,7 +411,7 @@ static void follow_it(const struct laid *laid, uint8_t how, const struct told *w
 /* Ends a filter as the end of its process does. */
 static void die(perhaps_filter *f)
 {
-    struct journal *j = f->journal;
+    struct journal *j = recording_of(f);
     j->process = 0; /* as if this were a child of its process */
     perhaps_free(f);
 }

@@ -62,8 +62,7 @@ struct perhaps_filter {
     struct perhaps_allocator allocator;
     struct mapping mapping;
     struct checked *checked;       /* NULL: no bytes are checked */
-    const struct changer *changer; /* who adds, removes and clears */
-    void *journal;                 /* the changer's own; NULL for filter_plain */
+    const struct changer *changer; /* who adds, removes and clears; a journal begins with it */
     enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
     enum perhaps_preference preference : 8; /* for memory that the filter takes later */
     bool shared;           /* several threads may write; if mapped, processes, too */

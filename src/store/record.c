@@ -60,11 +60,6 @@ static int make_room(struct journal *j, size_t n)
     return reserve(j, j->end + round_up(more, SECTOR_NBYTES));
 }
 
-static struct journal *journal_of(const perhaps_filter *f)
-{
-    return f->journal;
-}
-
 /* ---- What is done to the filter ---------------------------------------------------------- */
 
 /* Appends records to the active frame, as frame_append() does. */
@@ -87,7 +82,7 @@ static int record_add(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
 {
-    struct journal *j = journal_of(f);
+    struct journal *j = recording_of(f);
     const enum deed deed = unless_present ? DEED_ADD_ABSENT : DEED_ADD;
     *done = 0;
     pthread_mutex_lock(&j->lock);
@@ -108,7 +103,7 @@ static int record_add(perhaps_filter *f, const struct keyhash *keys,
 static int record_remove(perhaps_filter *f, const struct keyhash *keys,
                          const struct keyhash *ahead, size_t n, bool *answer, size_t *removed)
 {
-    struct journal *j = journal_of(f);
+    struct journal *j = recording_of(f);
     *removed = 0;
     pthread_mutex_lock(&j->lock);
     int error = make_room(j, n);
@@ -127,7 +122,7 @@ static int record_remove(perhaps_filter *f, const struct keyhash *keys,
 /* A window that knows the time changes only when it must forget something. */
 static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
 {
-    struct journal *j = journal_of(f);
+    struct journal *j = recording_of(f);
     const struct keyhash record = { .place = time };
     pthread_mutex_lock(&j->lock);
     int error = make_room(j, 1);
@@ -144,7 +139,7 @@ static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
 
 static int record_sync(perhaps_filter *f)
 {
-    struct journal *j = journal_of(f);
+    struct journal *j = recording_of(f);
     pthread_mutex_lock(&j->lock);
     int error = journal_sync_to(j, j->sequence);
     if (!error && j->holds)
@@ -157,7 +152,7 @@ static int record_sync(perhaps_filter *f)
 
 static int record_checkpoint(perhaps_filter *f)
 {
-    struct journal *j = journal_of(f);
+    struct journal *j = recording_of(f);
     pthread_mutex_lock(&j->lock);
     int error = checkpoint_now(j), reason = errno;
     pthread_mutex_unlock(&j->lock);
@@ -167,7 +162,7 @@ static int record_checkpoint(perhaps_filter *f)
 
 static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
 {
-    struct journal *j = journal_of(f);
+    struct journal *j = recording_of(f);
     pthread_mutex_lock(&j->lock);
     const struct frame *frame = &j->frames[j->active];
     const size_t each = frame->record_nbytes + RUN_HEADER_NBYTES;
@@ -222,7 +217,7 @@ void journal_release(struct journal *j)
  * a thread that it does not have. */
 static void record_close(perhaps_filter *f)
 {
-    struct journal *j = journal_of(f);
+    struct journal *j = recording_of(f);
     int saved = errno;
     if (j->process == getpid()) {
         finish(j);

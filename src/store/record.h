@@ -20,8 +20,9 @@ struct recorder {
 };
 
 struct journal {
-    pthread_mutex_t lock; /* of all that follows, and of changes of the filter */
-    pthread_cond_t moved; /* something was written, synced or saved, or has failed */
+    struct recorder recorder; /* f->changer of the filter is its changer */
+    pthread_mutex_t lock;     /* of all that follows, and of changes of the filter */
+    pthread_cond_t moved;     /* something was written, synced or saved, or has failed */
     perhaps_filter *filter;
     struct perhaps_allocator allocator;
     char path[PATH_MAX]; /* of the file, without symbolic links */
@@ -113,13 +114,19 @@ void checkpoint_wait(struct journal *j);
 /* Releases the memory and closes the journal. */
 void journal_release(struct journal *j);
 
-/* The recorders of those who write a live file, and of those who read it (recover.c). */
-extern const struct recorder recorder, follower_recorder;
+/* The recorder of those who write a live file. */
+extern const struct recorder recorder;
 
 /* Returns the recorder of a filter, or NULL. */
 static inline const struct recorder *recorder_of(const perhaps_filter *f)
 {
-    return f->journal ? (const struct recorder *)(const void *)f->changer : NULL;
+    return f->changer == &filter_plain ? NULL : (const void *)f->changer;
+}
+
+/* Returns the journal of a filter that is open to write a live file. */
+static inline struct journal *recording_of(const perhaps_filter *f)
+{
+    return (struct journal *)(uintptr_t)f->changer;
 }
 
 #endif

@@ -29,6 +29,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
 
 /* A journal that another process may be writing. */
 struct follower {
+    struct recorder recorder;
     struct journal_reader reader; /* owns its descriptor */
     struct journal_mark mark;     /* the last record that the file has */
 };
@@ -51,7 +52,7 @@ static void follower_free(struct follower *follower, const struct perhaps_alloca
 
 static struct follower *follower_of(const perhaps_filter *f)
 {
-    return f->journal;
+    return (struct follower *)(uintptr_t)f->changer;
 }
 
 static void follow_close(perhaps_filter *f)
@@ -70,8 +71,8 @@ static void follow_tell(const perhaps_filter *f, struct perhaps_journal *journal
 }
 
 /* Who reads changes nothing: perhaps_add() and the others see that the filter is read-only. */
-const struct recorder follower_recorder = { .changer = { .close = follow_close },
-                                            .tell = follow_tell };
+static const struct recorder following = { .changer = { .close = follow_close },
+                                           .tell = follow_tell };
 
 /* Returns whether there is a folder, a pipe or the like, which is not even opened. */
 static bool is_something_else(const char *path)
@@ -112,15 +113,15 @@ int journal_follow(perhaps_filter *f, const char *path, const struct journal_mar
         follower_free(follower, &f->allocator);
         return error;
     }
-    f->changer = &follower_recorder.changer;
-    f->journal = follower;
+    follower->recorder = following;
+    f->changer = &follower->recorder.changer;
     set_read_only(f, true);
     return 0;
 }
 
 bool journal_is_followed(const perhaps_filter *f)
 {
-    return f->changer == &follower_recorder.changer;
+    return f->changer->close == follow_close;
 }
 
 bool journal_is_current(const perhaps_filter *f, const char *path)
@@ -427,8 +428,8 @@ int journal_open(const char *path, const struct perhaps_open_options *options,
         return error;
     }
     j->filter = f;
-    f->changer = &recorder.changer;
-    f->journal = j;
+    j->recorder = recorder;
+    f->changer = &j->recorder.changer;
     filter_bind(f);
     *filter = f;
     return 0;

@@ -197,7 +197,7 @@ static void change_and_write(struct play *p, unsigned times)
     for (unsigned i = 0; i < times; i++) {
         change(p);
         if (!holds(p))
-            expect_success(journal_write_frame((struct journal *)p->f->journal, true));
+            expect_success(journal_write_frame(recording_of(p->f), true));
     }
 }
 
