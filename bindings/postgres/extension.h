@@ -162,8 +162,4 @@ const struct loaded *site_load(struct site *site, Datum value);
 /* Returns whether the filter perhaps contains the key that a value is. */
 bool ask(const struct site *site, const struct loaded *loaded, Datum value);
 
-/* ---- files.c ------------------------------------------------------------------------- */
-
-void files_define_settings(void);
-
 #endif

@@ -46,7 +46,9 @@ static bool check_folder(char **value, void **extra, GucSource source)
     return false;
 }
 
-void files_define_settings(void)
+PG_MODULE_MAGIC;
+
+void _PG_init(void)
 {
     DefineCustomStringVariable("perhaps.folder",
                                "The folder whose files perhaps_contains_file() may ask.",

@@ -9,13 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-PG_MODULE_MAGIC;
-
-void _PG_init(void)
-{
-    files_define_settings();
-}
-
 /* ---- Filters of values --------------------------------------------------------------- */
 
 struct owner {

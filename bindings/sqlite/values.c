@@ -9,6 +9,8 @@
 #include <perhaps_file.h>
 #include <perhaps_plan.h>
 
+SQLITE_EXTENSION_INIT1
+
 /* ---- Errors -------------------------------------------------------------------------- */
 
 void fail(sqlite3_context *context, const char *function, const char *format, ...)
