@@ -1,4 +1,4 @@
-/* extension.h - what the parts of the extension share.
+/* extension.h - what the files of the extension share.
  *
  * A value of the type perhaps is a varlena whose bytes are a filter file, as this library wrote
  * it: whatever comes in is loaded, which checks all of it, and written again.  Filters live

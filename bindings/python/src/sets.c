@@ -1,5 +1,6 @@
 /* sets.c - perhaps.Filter as a set: its copies, and what two filters make together. */
 #include "filter.h"
+#include <perhaps_embed.h>
 #include <perhaps_sets.h>
 
 #include <math.h>

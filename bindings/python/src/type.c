@@ -81,7 +81,7 @@ static PyObject *filter_exit(PyObject *object, PyObject *unused)
 /* ---- The whole filter ------------------------------------------------------------ */
 
 /* Returns the statistics, or false with an exception set. */
-static bool look(PyObject *object, struct perhaps_stats *stats)
+static bool look_at_stats(PyObject *object, struct perhaps_stats *stats)
 {
     const perhaps_filter *filter = filter_now((struct filter *)object, USE_ASK);
     if (filter)
@@ -92,7 +92,7 @@ static bool look(PyObject *object, struct perhaps_stats *stats)
 static Py_ssize_t filter_length(PyObject *object)
 {
     struct perhaps_stats stats;
-    if (!look(object, &stats))
+    if (!look_at_stats(object, &stats))
         return -1;
     return stats.keys < PY_SSIZE_T_MAX ? (Py_ssize_t)stats.keys : PY_SSIZE_T_MAX;
 }
@@ -101,7 +101,7 @@ static PyObject *filter_stats(PyObject *object, PyObject *unused)
 {
     struct perhaps_stats stats;
     (void)unused;
-    return look(object, &stats)
+    return look_at_stats(object, &stats)
                ? stats_of(&stats, perhaps_abilities_of(((struct filter *)object)->filter))
                : NULL;
 }
@@ -110,7 +110,7 @@ static PyObject *filter_get_fpr(PyObject *object, void *unused)
 {
     struct perhaps_stats stats;
     (void)unused;
-    return look(object, &stats) ? PyFloat_FromDouble(stats.plan.fpr) : NULL;
+    return look_at_stats(object, &stats) ? PyFloat_FromDouble(stats.plan.fpr) : NULL;
 }
 
 static PyObject *filter_get_kind(PyObject *object, void *unused)
@@ -137,7 +137,7 @@ static PyObject *filter_repr(PyObject *object)
     struct perhaps_stats stats;
     if (!((struct filter *)object)->filter)
         return PyUnicode_FromString("<perhaps.Filter, closed>");
-    if (!look(object, &stats))
+    if (!look_at_stats(object, &stats))
         return NULL;
     char *fpr = PyOS_double_to_string(stats.plan.fpr, 'g', 6, 0, NULL);
     PyObject *text =
