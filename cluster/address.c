@@ -32,7 +32,7 @@ static bool is_text(struct span span, const char *text)
 }
 
 /* Returns the position of the first 'c', or of the end. */
-static size_t find(struct span span, char c)
+static size_t find_char(struct span span, char c)
 {
     const char *found = span.nbytes ? memchr(span.at, c, span.nbytes) : NULL;
     return found ? (size_t)(found - span.at) : span.nbytes;
@@ -48,7 +48,7 @@ static struct span behind(struct span span, size_t nbytes)
  * the 'c' from the span. */
 static struct span cut(struct span *span, char c)
 {
-    size_t nbytes = find(*span, c);
+    size_t nbytes = find_char(*span, c);
     struct span before = { span->at, nbytes };
     *span = behind(*span, nbytes < span->nbytes ? nbytes + 1 : nbytes);
     return before;
@@ -107,7 +107,7 @@ static const char *read_login(struct span *authority, struct address *address)
         return NULL;
     struct span login = { authority->at, (size_t)(at - authority->at) };
     *authority = behind(*authority, login.nbytes + 1);
-    bool has_password = find(login, ':') < login.nbytes;
+    bool has_password = find_char(login, ':') < login.nbytes;
     if (login.nbytes <= has_password)
         return "before the @ stands neither user nor password: leave it away";
     struct span user = has_password ? cut(&login, ':') : login;
@@ -169,7 +169,7 @@ static const char *read_server(struct span host, struct endpoint *at)
 {
     struct span port;
     if (host.nbytes && *host.at == '[') {
-        size_t end = find(host, ']');
+        size_t end = find_char(host, ']');
         if (end == host.nbytes)
             return "the ] behind the IPv6 address is missing";
         port = behind(host, end + 1);
@@ -177,9 +177,9 @@ static const char *read_server(struct span host, struct endpoint *at)
         if (port.nbytes && *port.at != ':')
             return "behind the ] of an IPv6 address comes :port or /name";
     } else {
-        port = behind(host, find(host, ':'));
+        port = behind(host, find_char(host, ':'));
         host.nbytes -= port.nbytes;
-        if (port.nbytes && find(behind(port, 1), ':') < port.nbytes - 1)
+        if (port.nbytes && find_char(behind(port, 1), ':') < port.nbytes - 1)
             return "an IPv6 address stands in brackets: write redis://[::1]:6379/name";
     }
     const char *problem = port.nbytes ? read_port(behind(port, 1), at) : NULL;
@@ -258,7 +258,7 @@ static const char *check_name(const char *name, bool redisson)
 /* Each reads the value of a setting to the member 'to' of an address. */
 
 /* Reads a time such as 2s.  0 is refused, since it means "not given" in struct address. */
-static const char *read_time(struct span value, void *to)
+static const char *read_timeout(struct span value, void *to)
 {
     static const struct {
         const char *name;
@@ -383,9 +383,9 @@ static const char *read_setting(struct span setting, struct address *a, unsigned
         const char *(*read)(struct span value, void *to);
         void *to;
     } settings[] = {
-        { "timeout", read_time, &a->timeout_ms },
-        { "patience", read_time, &a->patience_ms },
-        { "deadline", read_time, &a->deadline_ms },
+        { "timeout", read_timeout, &a->timeout_ms },
+        { "patience", read_timeout, &a->patience_ms },
+        { "deadline", read_timeout, &a->deadline_ms },
         { "replicas", read_replicas, a },
         { "acknowledge", read_acknowledge, a },
         { "layout", read_layout, &a->redisson },
@@ -421,7 +421,7 @@ static const char *read_settings(struct span settings, struct address *address)
     unsigned given = 0;
     bool more = true;
     while (!problem && more) {
-        more = find(settings, '&') < settings.nbytes;
+        more = find_char(settings, '&') < settings.nbytes;
         problem = read_setting(cut(&settings, '&'), address, &given);
     }
     return problem;
@@ -476,13 +476,13 @@ static const char *read_scheme(struct span *url, struct address *address)
 }
 
 /* The name is checked last, because a setting tells which layout it is for. */
-static const char *read_all(struct span url, struct address *address)
+static const char *read_url(struct span url, struct address *address)
 {
     const char *problem = read_scheme(&url, address);
     if (problem)
         return problem;
     bool is_unix = strstr(address->scheme, "unix");
-    size_t question = find(url, '?');
+    size_t question = find_char(url, '?');
     struct span settings = behind(url, question), path = { url.at, question };
     struct span authority = cut(&path, '/');
     if ((problem = read_login(&authority, address)) ||
@@ -498,7 +498,7 @@ static const char *read_all(struct span url, struct address *address)
 const char *address_read(const char *url, struct address *address)
 {
     *address = (struct address){ 0 };
-    const char *problem = read_all((struct span){ url, strlen(url) }, address);
+    const char *problem = read_url((struct span){ url, strlen(url) }, address);
     if (problem)
         address_release(address);
     return problem;

@@ -84,7 +84,7 @@ static void wake_by(perhaps_cluster_async *a, int64_t at_ns)
 
 /* The functions of the options.  This one ends what the thread is waiting for.  An opening is
  * for the calls to come as well. */
-static bool is_stopped(void *context)
+static bool is_wait_ended(void *context)
 {
     perhaps_cluster_async *a = context;
     return a->closing || (!a->opening && a->nawaited == 0) ||
@@ -98,8 +98,8 @@ static bool login(void *context, char *user, size_t user_size, char *password,
     return theirs->login(theirs->context, user, user_size, password, password_size);
 }
 
-static bool reach(void *context, const char *host, unsigned port, char *to_host, size_t to_size,
-                  unsigned *to_port)
+static bool reach_by_options(void *context, const char *host, unsigned port, char *to_host,
+                             size_t to_size, unsigned *to_port)
 {
     const struct perhaps_cluster_options *theirs = &((perhaps_cluster_async *)context)->theirs;
     return theirs->reach(theirs->context, host, port, to_host, to_size, to_port);
@@ -158,7 +158,7 @@ static void end_calls(perhaps_cluster_async *a, struct call *call, const uint8_t
 
 /* Puts the keys of the calls into a->keys.  Returns how many they are; SIZE_MAX: there is no
  * memory. */
-static size_t gather(perhaps_cluster_async *a, const struct call *chain)
+static size_t gather_keys(perhaps_cluster_async *a, const struct call *chain)
 {
     size_t n = 0, at = 0;
     for (const struct call *call = chain; call; call = call->together)
@@ -182,7 +182,7 @@ static size_t gather(perhaps_cluster_async *a, const struct call *chain)
 /* Adds or asks for the keys of all these calls at once; the answers are then in a->answers. */
 static int exchange(perhaps_cluster_async *a, perhaps_cluster *handle, const struct call *chain)
 {
-    size_t n = gather(a, chain);
+    size_t n = gather_keys(a, chain);
     if (n == SIZE_MAX)
         return PERHAPS_ERR_MEMORY;
     struct perhaps_keys keys = perhaps_keys_each(a->keys, n);
@@ -286,7 +286,7 @@ static void await_calls(perhaps_cluster_async *a)
     pthread_mutex_lock(&a->lock);
 }
 
-static void *work(void *context)
+static void *work_on_calls(void *context)
 {
     perhaps_cluster_async *a = context;
     pthread_mutex_lock(&a->lock);
@@ -315,13 +315,13 @@ static int start_thread(perhaps_cluster_async *a)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&a->thread, NULL, work, a);
+    int error = pthread_create(&a->thread, NULL, work_on_calls, a);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error ? PERHAPS_ERR_IO : 0;
 }
 
 /* Frees a client whose thread does not run. */
-static void release(perhaps_cluster_async *a)
+static void release_client(perhaps_cluster_async *a)
 {
     if (a->fd >= 0)
         close(a->fd);
@@ -341,10 +341,10 @@ int perhaps_cluster_async_new(const struct perhaps_cluster_options *options,
     if (!a)
         return PERHAPS_ERR_MEMORY;
     struct perhaps_cluster_options ours = *options;
-    ours.stopped = is_stopped;
+    ours.stopped = is_wait_ended;
     ours.login = options->login ? login : NULL;
     ours.warn = options->warn ? warn : NULL;
-    ours.reach = options->reach ? reach : NULL;
+    ours.reach = options->reach ? reach_by_options : NULL;
     ours.context = a;
     a->theirs = *options;
     a->timer_ns = NEVER;
@@ -355,7 +355,7 @@ int perhaps_cluster_async_new(const struct perhaps_cluster_options *options,
     if (!error)
         error = start_thread(a);
     if (error) {
-        release(a);
+        release_client(a);
         *async = NULL;
     }
     return error;
@@ -373,7 +373,7 @@ void perhaps_cluster_async_free(perhaps_cluster_async *a)
     while (a->calls.waiting.first)
         calls_end(&a->calls, a->calls.waiting.first, PERHAPS_ERR_STOPPED);
     perhaps_cluster_async_step(a);
-    release(a);
+    release_client(a);
 }
 
 /* ---- Calls ----------------------------------------------------------------------------- */
@@ -456,7 +456,7 @@ static struct call *take_ended(perhaps_cluster_async *a)
     return ended;
 }
 
-static void tell(const struct call *call)
+static void tell_caller(const struct call *call)
 {
     const char *problem = call->problem ? call->problem : perhaps_strerror(call->error);
     struct perhaps_cluster_result result = { .id = call->id,
@@ -473,7 +473,7 @@ size_t perhaps_cluster_async_step(perhaps_cluster_async *a)
     struct call *ended = take_ended(a);
     pthread_mutex_unlock(&a->lock);
     for (const struct call *call = ended; call; call = call->next)
-        tell(call);
+        tell_caller(call);
     pthread_mutex_lock(&a->lock);
     for (struct call *next; ended; ended = next) {
         next = ended->next;

@@ -35,7 +35,7 @@ static int error_of(const struct pass *pass, int error)
                : error;
 }
 
-/* Returns whether a "no" counts without a further look.  'in_order': see run(); then the
+/* Returns whether a "no" counts without a further look.  'in_order': see send_pass(); then the
  * lengths were told after the blocks. */
 static bool is_proven(const struct pass *pass, size_t i, bool in_order)
 {
@@ -98,7 +98,7 @@ static void note_unsure(const struct pass *pass)
 
 /* Sends the requests of a pass and takes the replies.  Sets *in_order to whether each was sent
  * once only, to masters, and answered. */
-static int run(struct pass *pass, bool *in_order)
+static int send_pass(struct pass *pass, bool *in_order)
 {
     perhaps_cluster *c = pass->c;
     const uint64_t retries = c->nodes.retries, redirections = c->nodes.redirections;
@@ -137,7 +137,7 @@ static int prove(const struct pass *pass, bool in_order)
 }
 
 /* Runs one pass of questions. */
-static int ask(struct pass *pass)
+static int ask_pass(struct pass *pass)
 {
     perhaps_cluster *c = pass->c;
     bool in_order;
@@ -147,7 +147,7 @@ static int ask(struct pass *pass)
         note_unsure(pass);
         return error;
     }
-    error = run(pass, &in_order);
+    error = send_pass(pass, &in_order);
     c->nodes.impatient |= error == PERHAPS_ERR_UNREACHABLE;
     error = error_of(pass, error);
     int failure = prove(pass, in_order);
@@ -160,11 +160,11 @@ int batch_ask(perhaps_cluster *c, unsigned from, unsigned to, bool replicas)
 {
     struct batch *batch = c->batch;
     struct pass pass = { .c = c, .from = from, .to = to, .replicas = replicas };
-    int error = ask(&pass);
+    int error = ask_pass(&pass);
     if (error == PERHAPS_ERR_LOST && replicas) {
         memset(batch->unsure, 0, batch->count);
         pass = (struct pass){ .c = c, .from = from, .to = to };
-        error = ask(&pass);
+        error = ask_pass(&pass);
     }
     batch_sift(batch);
     return error;
@@ -211,7 +211,7 @@ int batch_add(perhaps_cluster *c, unsigned from, unsigned layer)
     if (error)
         return error;
     c->batch->nsuspects = 0;
-    error = run(&pass, &in_order);
+    error = send_pass(&pass, &in_order);
     if (retries != c->nodes.retries || redirections != c->nodes.redirections)
         suspect_all(&pass);
     if (!error)

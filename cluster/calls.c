@@ -8,7 +8,7 @@
 /* ---- A call ---------------------------------------------------------------------------- */
 
 /* Returns the size of all keys together, with their bytes and answers. */
-static size_t size_of(const struct perhaps_keys *keys)
+static size_t keys_nbytes_with_answers(const struct perhaps_keys *keys)
 {
     size_t nbytes = keys->count * (sizeof(struct perhaps_key) + 1);
     for (size_t i = 0; i < keys->count; i++)
@@ -19,7 +19,7 @@ static size_t size_of(const struct perhaps_keys *keys)
 /* A call is one piece of memory: the struct, the keys, the answers, the bytes of the keys. */
 struct call *calls_new_call(const struct perhaps_keys *keys)
 {
-    struct call *call = malloc(sizeof *call + size_of(keys));
+    struct call *call = malloc(sizeof *call + keys_nbytes_with_answers(keys));
     if (!call)
         return NULL;
     *call = (struct call){ .count = keys->count };
@@ -44,7 +44,7 @@ void calls_free_call(struct call *call)
 
 /* ---- Lists ----------------------------------------------------------------------------- */
 
-static void append(struct call_list *list, struct call *call)
+static void append_call(struct call_list *list, struct call *call)
 {
     call->next = NULL;
     call->before = list->last;
@@ -65,7 +65,7 @@ static bool is_sooner(const struct call *a, const struct call *b)
     return a->deadline_ns < b->deadline_ns;
 }
 
-static void put(struct calls *calls, size_t place, struct call *call)
+static void put_call(struct calls *calls, size_t place, struct call *call)
 {
     calls->heap[place] = call;
     call->place = place;
@@ -75,8 +75,8 @@ static void put(struct calls *calls, size_t place, struct call *call)
 static void put_up(struct calls *calls, size_t place, struct call *call)
 {
     for (; place > 1 && is_sooner(call, calls->heap[place / 2]); place /= 2)
-        put(calls, place, calls->heap[place / 2]);
-    put(calls, place, call);
+        put_call(calls, place, calls->heap[place / 2]);
+    put_call(calls, place, call);
 }
 
 /* Puts a call at this place or further down. */
@@ -87,9 +87,9 @@ static void put_down(struct calls *calls, size_t place, struct call *call)
             below++;
         if (!is_sooner(calls->heap[below], call))
             break;
-        put(calls, place, calls->heap[below]);
+        put_call(calls, place, calls->heap[below]);
     }
-    put(calls, place, call);
+    put_call(calls, place, call);
 }
 
 static int heap_make_room(struct calls *calls)
@@ -154,7 +154,7 @@ int calls_submit(struct calls *calls, struct call *call)
     *bucket = call;
     if (call->deadline_ns)
         put_up(calls, ++calls->nheap, call);
-    append(&calls->waiting, call);
+    append_call(&calls->waiting, call);
     calls->nleft++;
     return 0;
 }
@@ -177,7 +177,7 @@ void calls_end(struct calls *calls, struct call *call, int error)
         heap_remove(calls, call);
     if (!call->busy)
         take_out(&calls->waiting, call);
-    append(&calls->ended, call);
+    append_call(&calls->ended, call);
 }
 
 void calls_leave(struct call *call)

@@ -47,7 +47,7 @@ static int check_open(perhaps_cluster *c)
 }
 
 /* Begins a public call that asks servers: its deadline, and patience that is whole again. */
-static void begin(perhaps_cluster *c)
+static void begin_call(perhaps_cluster *c)
 {
     c->nodes.impatient = false;
     c->nodes.ends_ms = c->nodes.deadline_ms ? now_ms() + c->nodes.deadline_ms : 0;
@@ -56,7 +56,7 @@ static void begin(perhaps_cluster *c)
 int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *options,
                            uint64_t partitions)
 {
-    begin(c);
+    begin_call(c);
     int error = check_can(c, c->dialect->create,
                           "let Redisson make its filters (tryInit), or leave out "
                           "layout=redisson");
@@ -65,13 +65,13 @@ int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *opt
 
 int perhaps_cluster_open(perhaps_cluster *c)
 {
-    begin(c);
+    begin_call(c);
     return c->dialect->open(c);
 }
 
 int perhaps_cluster_delete(perhaps_cluster *c)
 {
-    begin(c);
+    begin_call(c);
     int error = check_can(c, c->dialect->delete,
                           "let Redisson delete its filters, or leave out layout=redisson");
     return error ? error : c->dialect->delete (c);
@@ -80,7 +80,7 @@ int perhaps_cluster_delete(perhaps_cluster *c)
 int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
                            uint64_t partitions)
 {
-    begin(c);
+    begin_call(c);
     int error = check_can(c, c->dialect->upload,
                           "a filter of ours is none of Redisson's: leave out "
                           "layout=redisson");
@@ -89,7 +89,7 @@ int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
 
 int perhaps_cluster_download(perhaps_cluster *c, const char *path)
 {
-    begin(c);
+    begin_call(c);
     int error =
         check_can(c, c->dialect->download, "a filter of Redisson's has no file of ours");
     if (!error)
@@ -133,7 +133,7 @@ static size_t tell_answers(const perhaps_cluster *c, uint8_t *answers, size_t n)
 
 /* Tells the servers what was used.  All keys are in: what cannot be told now stays reserved,
  * and is no error unless the filter is gone. */
-static int settle(perhaps_cluster *c)
+static int settle_room(perhaps_cluster *c)
 {
     int error = c->dialect->settle ? c->dialect->settle(c) : 0;
     return handle_is_gone(error) || error == PERHAPS_ERR_LOST ? error : 0;
@@ -143,7 +143,7 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
                              uint8_t *answers, size_t *done)
 {
     size_t ndone = 0;
-    begin(c);
+    begin_call(c);
     int error = check_open(c);
     if (answers)
         memset(answers, PERHAPS_ANSWER_UNKNOWN, keys->count);
@@ -157,12 +157,12 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
     }
     if (done)
         *done = ndone;
-    return error || !ndone ? error : settle(c);
+    return error || !ndone ? error : settle_room(c);
 }
 
 void perhaps_cluster_rest(perhaps_cluster *c)
 {
-    begin(c);
+    begin_call(c);
     room_give_back(c);
 }
 
@@ -191,7 +191,7 @@ int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys 
 {
     char problem[sizeof c->nodes.problem];
     size_t nknown = 0, npresent_all = 0, n;
-    begin(c);
+    begin_call(c);
     int first = 0, error = check_open(c);
     if (answers)
         memset(answers, PERHAPS_ANSWER_UNKNOWN, keys->count);
@@ -247,7 +247,7 @@ const char *perhaps_cluster_note(const perhaps_cluster *c)
 int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     *stats = (struct perhaps_cluster_stats){ .layout = c->dialect->layout };
-    begin(c);
+    begin_call(c);
     int error = check_open(c);
     room_give_back(c);
     if (!error)
@@ -265,7 +265,7 @@ int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *s
 int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
     *verdict = (struct perhaps_cluster_verdict){ 0 };
-    begin(c);
+    begin_call(c);
     int error = check_can(c, c->dialect->verify,
                           "a filter of Redisson's has nothing to compare its bits with");
     return error ? error : c->dialect->verify(c, verdict);
@@ -277,7 +277,7 @@ int perhaps_cluster_recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
     was = was ? was : &ignored[0];
     now = now ? now : &ignored[1];
     *was = *now = 0;
-    begin(c);
+    begin_call(c);
     int error = check_can(c, c->dialect->recount, "a filter of Redisson's has no counts");
     return error ? error : c->dialect->recount(c, was, now);
 }

@@ -63,7 +63,7 @@ const char *codec_check(const void *key, size_t nbytes)
 /* ---- Kryo 5 ----------------------------------------------------------------------------- */
 
 /* The number of java.lang.String among the classes that Kryo knows is 1, and it writes numbers
- * of classes plus 2.  Redisson writes without references, so no mark of one follows. */
+ * of classes plus 2.  Redisson writes without references, so no sign of one follows. */
 enum { KRYO_STRING = 3 };
 
 /* Kryo 5 writes ASCII of this many characters without a length: the last byte has bit 7 set.

@@ -251,8 +251,8 @@ static int open_made(perhaps_cluster *c)
 }
 
 /* Makes the filter whose name is claimed. */
-static int make(perhaps_cluster *c, int (*fill)(perhaps_cluster *c, void *context),
-                void *context)
+static int make_claimed(perhaps_cluster *c, int (*fill)(perhaps_cluster *c, void *context),
+                        void *context)
 {
     int error = partitions_make(c, &c->layer[0]);
     if (!error && fill)
@@ -283,7 +283,7 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
         error = fail_taken(c);
     claimed = !error;
     if (!error)
-        error = make(c, fill, context);
+        error = make_claimed(c, fill, context);
     if (!error)
         error = open_made(c);
     if (!error)

@@ -49,13 +49,13 @@ void description_layer(char text[LAYER_NBYTES], const struct layer_description *
 /* ---- Writing --------------------------------------------------------------------------- */
 
 /* Writes the name of a field, and its value. */
-static void put(struct resp *out, const char *field, const char *value)
+static void put_field(struct resp *out, const char *field, const char *value)
 {
     resp_text(out, field);
     resp_text(out, value);
 }
 
-static void put_number(struct resp *out, const char *field, uint64_t number)
+static void put_field_number(struct resp *out, const char *field, uint64_t number)
 {
     resp_text(out, field);
     resp_number(out, number);
@@ -72,22 +72,22 @@ void description_write(const struct description *d, struct resp *out)
     share_write(d->fpr, fpr);
     snprintf(check, sizeof check, "%016jx", (uintmax_t)d->check);
     description_layer(layer, &d->layer[0]);
-    put(out, "layout", version);
-    put(out, "id", d->id);
-    put(out, "state", state_name[d->state]);
-    put_number(out, "created", d->created);
-    put_number(out, "capacity", d->capacity);
-    put(out, "fpr", fpr);
-    put_number(out, "factor", d->factor);
-    put_number(out, "preference", d->preference);
-    put(out, "hash", perhaps_hash_name(d->hash));
-    put_number(out, "seed", d->seed);
-    put(out, "check", check);
-    put(out, "layer.0", layer);
+    put_field(out, "layout", version);
+    put_field(out, "id", d->id);
+    put_field(out, "state", state_name[d->state]);
+    put_field_number(out, "created", d->created);
+    put_field_number(out, "capacity", d->capacity);
+    put_field(out, "fpr", fpr);
+    put_field_number(out, "factor", d->factor);
+    put_field_number(out, "preference", d->preference);
+    put_field(out, "hash", perhaps_hash_name(d->hash));
+    put_field_number(out, "seed", d->seed);
+    put_field(out, "check", check);
+    put_field(out, "layer.0", layer);
     if (d->counted)
-        put(out, "counted", "1");
+        put_field(out, "counted", "1");
     if (*d->note)
-        put(out, "note", d->note);
+        put_field(out, "note", d->note);
 }
 
 /* ---- Reading --------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static bool share_of(const char *text, double *share)
 }
 
 /* Returns the index of a name among n names, or n if it is none of them. */
-static unsigned find(const char *const *names, unsigned n, const char *name)
+static unsigned find_name(const char *const *names, unsigned n, const char *name)
 {
     unsigned i = 0;
     while (i < n && strcmp(names[i], name) != 0)
@@ -220,7 +220,7 @@ static bool read_field(struct description *d, const char *field, const char *val
         return strspn(d->id, "0123456789abcdef") == ID_DIGITS;
     }
     if (strcmp(field, "state") == 0) {
-        d->state = (enum state)find(state_name, STATES, value);
+        d->state = (enum state)find_name(state_name, STATES, value);
         return d->state < STATES;
     }
     if (strcmp(field, "created") == 0)
@@ -248,8 +248,9 @@ static bool read_field(struct description *d, const char *field, const char *val
 
 /* Reads a reply to HGETALL, which has names of fields and their values in turn.  Sets a bit of
  * *has for each needed field that is there.  Returns false if it is nonsense. */
-static bool read_all(struct description *d, const redisReply *fields, unsigned *has,
-                     bool (*read)(struct description *d, const char *field, const char *value))
+static bool read_description(struct description *d, const redisReply *fields, unsigned *has,
+                             bool (*read)(struct description *d, const char *field,
+                                          const char *value))
 {
     *has = 0;
     if (fields->type != REDIS_REPLY_ARRAY || fields->elements % 2)
@@ -259,7 +260,7 @@ static bool read_all(struct description *d, const redisReply *fields, unsigned *
         if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING ||
             strlen(value->str) != (size_t)value->len || !read(d, field->str, value->str))
             return false;
-        *has |= 1U << find(needed, NEEDED, field->str);
+        *has |= 1U << find_name(needed, NEEDED, field->str);
     }
     return true;
 }
@@ -270,7 +271,7 @@ const char *description_read(const redisReply *fields, struct description *descr
 {
     unsigned has;
     *description = (struct description){ 0 };
-    if (!read_all(description, fields, &has, read_field))
+    if (!read_description(description, fields, &has, read_field))
         return strange;
     if (!(has & HAS_VERSION))
         return description_unfinished;
@@ -322,6 +323,6 @@ void counts_read(const redisReply *fields, struct description *description)
 {
     unsigned has;
     description->counts_lost = description->counted;
-    if (!read_all(description, fields, &has, read_count))
+    if (!read_description(description, fields, &has, read_count))
         description->counts_lost = true;
 }

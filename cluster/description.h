@@ -51,7 +51,7 @@ struct description {
 };
 
 /* Reads the reply to HGETALL of the description.  Returns NULL.  On failure returns
- * description_unfinished, if only a part of it is there; or one line that says that it is of
+ * description_unfinished, if only some of it is there; or one line that says that it is of
  * another version, or nonsense.  Passes over fields that it does not know. */
 extern const char description_unfinished[];
 const char *description_read(const redisReply *fields, struct description *description);

@@ -244,7 +244,7 @@ static bool speaks_tls(const struct nodes *nodes, const struct endpoint *at)
 }
 
 /* Asks one server, and notes what comes of it. */
-static void ask(struct search *search, struct link *link)
+static void ask_server(struct search *search, struct link *link)
 {
     struct nodes *nodes = search->nodes;
     int error = nodes->master ? ask_sentinel(nodes, link) : ask_map(nodes, link);
@@ -280,7 +280,7 @@ static void ask_list(struct search *search, const struct endpoint *list, size_t 
             search->ended = true;
         } else if (!link_is_open(link) && now_ms() >= link->rest_ms &&
                    now_ms() - search->started_ms <= (int64_t)nodes->patience_ms) {
-            ask(search, link);
+            ask_server(search, link);
         }
     }
 }
@@ -309,7 +309,7 @@ int discover(struct nodes *nodes)
     for (size_t i = 0, n = nodes->nlinks; i < n && !search.ended; i++)
         if (link_is_open(nodes->links[i]) &&
             nodes_is_sentinel(nodes, nodes->links[i]) == (nodes->master != NULL))
-            ask(&search, nodes->links[i]);
+            ask_server(&search, nodes->links[i]);
     ask_list(&search, nodes->seeds, nodes->nseeds);
     if (!nodes->master)
         ask_list(&search, nodes->seen, nodes->nseen);

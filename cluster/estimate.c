@@ -41,7 +41,7 @@ static void find_keys(const struct layer *layer, double load, struct estimate *e
         estimate->keys - fmin(keys_unseen(layer, estimate->keys), estimate->keys);
 }
 
-/* The keys of the part are a random share of all. */
+/* The keys of the bits that were looked at are a random share of all. */
 struct estimate estimate_keys(const struct layer *layer, uint64_t nset, uint64_t nbits)
 {
     struct estimate all = { 0 };

@@ -77,7 +77,7 @@ static int ask_layers(perhaps_cluster *c, unsigned from, unsigned to, bool repli
 }
 
 /* The keys that are still pending are in no layer, if all of these have answered. */
-static void settle(perhaps_cluster *c, bool sure)
+static void settle_pending(perhaps_cluster *c, bool sure)
 {
     struct batch *batch = c->batch;
     for (size_t i = 0; i < batch->npending && sure; i++)
@@ -104,7 +104,7 @@ int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
             failure = layers_renew(c, false);
         sure |= !failure && c->nlayers == to;
     }
-    settle(c, sure);
+    settle_pending(c, sure);
     batch_end(c->batch);
     return layers_explain_loss(c, error ? error : failure);
 }
@@ -201,7 +201,7 @@ static void keep_late(struct adding *a)
 }
 
 /* Lets only as many keys be pending as there is room for. */
-static void part(struct adding *a, unsigned number)
+static void set_rest_aside(struct adding *a, unsigned number)
 {
     struct batch *batch = a->c->batch;
     if (a->room >= batch->npending)
@@ -212,7 +212,7 @@ static void part(struct adding *a, unsigned number)
     batch->npending = a->room;
 }
 
-static void give_back(struct adding *a, unsigned number)
+static void give_back_room(struct adding *a, unsigned number)
 {
     if (a->room)
         room_use(a->c, number, a->room, 0, 0);
@@ -231,9 +231,9 @@ static int sift_and_part(struct adding *a, unsigned number, const struct room_to
     if (error)
         return error;
     if (a->whole && a->room < batch->npending)
-        give_back(a, number);
+        give_back_room(a, number);
     if (a->room || !batch->npending)
-        part(a, number);
+        set_rest_aside(a, number);
     else
         error = find_room(a, number, told);
     return error;
@@ -400,7 +400,7 @@ static int add_pending(struct adding *a)
         error = take_room(a, number);
     if (!error && a->room && c->batch->npending && c->nlayers == number + 1)
         error = add_to_newest(a, number);
-    give_back(a, number);
+    give_back_room(a, number);
     return error;
 }
 

@@ -145,7 +145,7 @@ size_t layers_block_nbytes(const perhaps_layout *layout)
  * clients have under way, about BATCHES_AT_ONCE batches, and a block has its share of these.
  * So a "no" from a block with the bits of a few more keys than that share is believed, and of
  * others the client looks at the length of the partition first.  In a filter that is a third
- * full, of which a batch is a small part, that is one "no" in some hundreds. */
+ * full, of which a batch is a small share, that is one "no" in some hundreds. */
 enum { BATCHES_AT_ONCE = 4, KEYS_DOUBTED = 3 };
 
 static void find_doubts(struct layer *layer)

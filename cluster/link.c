@@ -276,7 +276,7 @@ bool link_open(struct link *link, const struct greeting *greeting, uint32_t numb
 /* ---- The queue ------------------------------------------------------------------------- */
 
 /* Doubles the ring, and moves its first entry to the front. */
-static bool make_room(struct link *link)
+static bool make_room_in_queue(struct link *link)
 {
     size_t room = link->room ? 2 * link->room : 256;
     uint32_t *queue = malloc(room * sizeof *queue);
@@ -295,7 +295,7 @@ static bool make_room(struct link *link)
  * before: between exchanges a server has nothing to say. */
 bool link_queue(struct link *link, uint32_t entry)
 {
-    if (link->out.failed || (link->waiting == link->room && !make_room(link))) {
+    if (link->out.failed || (link->waiting == link->room && !make_room_in_queue(link))) {
         link_fail(link, "no memory");
         return false;
     }
@@ -396,7 +396,7 @@ static bool feed(struct link *link, size_t nbytes)
     return !link->reply.problem;
 }
 
-/* Parses the next reply from what was received, and sets *object to it, or to NULL if a part of
+/* Parses the next reply from what was received, and sets *object to it, or to NULL if some of
  * it is still missing.  Returns false if it is no reply. */
 static bool read_reply(struct link *link, void **object)
 {

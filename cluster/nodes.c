@@ -44,7 +44,7 @@ void nodes_release(struct nodes *nodes)
 
 /* Returns where a server is reached that is announced at an endpoint.  The address has the
  * first word. */
-static struct endpoint reach(const struct nodes *nodes, const struct endpoint *at)
+static struct endpoint endpoint_to_reach(const struct nodes *nodes, const struct endpoint *at)
 {
     struct endpoint to = { .port = at->port };
     for (size_t i = 0; i < nodes->nmaps; i++) {
@@ -72,7 +72,7 @@ static struct link *new_link(struct nodes *nodes, const struct endpoint *at, boo
     if (!link)
         return NULL;
     link->at = *at;
-    link->reached_at = reach(nodes, at);
+    link->reached_at = endpoint_to_reach(nodes, at);
     endpoint_show(at, link->name);
     link->replica = replica;
     return links[nodes->nlinks++] = link;

@@ -1,5 +1,5 @@
 /* numbers.h - reads and writes decimal numbers, in the same way in every locale.  The texts
- * that are read need not end in a zero byte, since parts of addresses do not. */
+ * that are read need not end in a zero byte, since pieces of addresses do not. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 

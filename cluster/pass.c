@@ -36,7 +36,7 @@ bool pass_is_add(const struct pass *pass, size_t i)
 }
 
 /* Finds the bits of a request.  They are not kept: they would take most of the memory. */
-static void locate(const struct pass *pass, size_t i, struct perhaps_bits *bits)
+static void locate_bits(const struct pass *pass, size_t i, struct perhaps_bits *bits)
 {
     perhaps_layout_locate(layer_of(pass, i)->layout, &pass->c->batch->hash[pass_key(pass, i)],
                           bits);
@@ -48,7 +48,7 @@ void pass_locate(struct pass *pass)
     struct perhaps_bits bits;
     pass->nkeys = batch->npending * (pass->to - pass->from);
     for (size_t i = 0; i < pass->nkeys; i++) {
-        locate(pass, i, &bits);
+        locate_bits(pass, i, &bits);
         batch->block[i] = bits.block;
         batch->partition[i] = (uint32_t)(bits.block / layer_of(pass, i)->partition_blocks);
     }
@@ -218,7 +218,7 @@ static void take_block(struct pass *pass, const struct request *request,
     size_t i = request->i;
     struct layer *layer = layer_of(pass, i);
     struct perhaps_bits bits;
-    locate(pass, i, &bits);
+    locate_bits(pass, i, &bits);
     if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != layer->block_nbytes) {
         note_lost(pass, pass_layer(pass, i), batch->partition[i]);
     } else if (has_all(reply->text, &bits)) {
@@ -248,7 +248,7 @@ static void write_add(const struct pass *pass, size_t i, struct resp *out)
     const size_t offset = block_offset(pass, i);
     struct perhaps_bits bits;
     uint64_t bit[PERHAPS_BITS_MAX];
-    locate(pass, i, &bits);
+    locate_bits(pass, i, &bits);
     partition_command(pass->c, layer_of(pass, i), batch->partition[i], "BITFIELD",
                       1 + 4 * bits.nbits + 3 * batch->proves[i], 96 + 48 * (size_t)bits.nbits,
                       out);

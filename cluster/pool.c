@@ -70,7 +70,7 @@ static void wait_a_moment(perhaps_cluster_pool *p)
 }
 
 /* Makes room in idle[] for one handle more. */
-static int make_room(perhaps_cluster_pool *p)
+static int make_room_for_handle(perhaps_cluster_pool *p)
 {
     size_t room = 2 * p->room + 8;
     if (p->nout + p->nidle < p->room)
@@ -97,7 +97,7 @@ static int take_idle(perhaps_cluster_pool *p, perhaps_cluster **handle)
     if (!error && p->nidle)
         *handle = p->idle[--p->nidle];
     else if (!error)
-        error = make_room(p);
+        error = make_room_for_handle(p);
     p->nout += !error;
     pthread_mutex_unlock(&p->lock);
     return error;

@@ -41,7 +41,7 @@ struct recounting {
 
 /* ---- Bits ------------------------------------------------------------------------------ */
 
-static unsigned slot_of_request(const struct request *request)
+static unsigned slot_of_string(const struct request *request)
 {
     const struct recounting *r = request->context;
     return partition_slot(r->c, r->first + request->i);
@@ -70,11 +70,11 @@ static int take_bitcount(const struct request *request, const struct reply *repl
 }
 
 /* Counts the bits of a layer. */
-static int count_bits(struct recounting *r)
+static int count_layer_bits(struct recounting *r)
 {
     perhaps_cluster *c = r->c;
     struct exchange exchange = {
-        .slot = slot_of_request, .write = write_bitcount, .take = take_bitcount, .context = r
+        .slot = slot_of_string, .write = write_bitcount, .take = take_bitcount, .context = r
     };
     int error = 0;
     r->found = (struct estimate){ 0 };
@@ -210,7 +210,7 @@ int recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
         r.all_nbytes += c->layer[i].plan.body_nbytes;
     for (unsigned i = 0; i < c->nlayers && !error; i++) {
         r.layer = &c->layer[i];
-        error = count_bits(&r);
+        error = count_layer_bits(&r);
         r.count[i] = error ? 0 : count_of(&r);
     }
     if (!error)
@@ -236,7 +236,7 @@ int recount_abandoned(perhaps_cluster *c, unsigned layer)
         return error;
     error = partitions_check(c, &census);
     if (!error)
-        error = count_bits(&r);
+        error = count_layer_bits(&r);
     if (error)
         return error;
     double counted = r.found.counted - (double)DEVIATIONS * r.found.deviation;

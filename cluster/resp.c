@@ -15,7 +15,7 @@ enum { AROUND_NBYTES = 1 + 20 + 4, NUMBER_NBYTES = 20, FIRST_ROOM = 4096 };
 
 /* Makes room for 'nbytes' more.  Returns false if there is no memory, and then the command that
  * is being written is dropped. */
-static bool grow(struct resp *resp, size_t nbytes)
+static bool grow_buffer(struct resp *resp, size_t nbytes)
 {
     size_t room = resp->room ? resp->room : FIRST_ROOM;
     while (room - resp->nbytes < nbytes && room <= SIZE_MAX / 2)
@@ -32,9 +32,9 @@ static bool grow(struct resp *resp, size_t nbytes)
 }
 
 /* Returns whether 'nbytes' more may be written. */
-static inline bool reserve(struct resp *resp, size_t nbytes)
+static inline bool reserve_nbytes(struct resp *resp, size_t nbytes)
 {
-    return !resp->failed && (resp->room - resp->nbytes >= nbytes || grow(resp, nbytes));
+    return !resp->failed && (resp->room - resp->nbytes >= nbytes || grow_buffer(resp, nbytes));
 }
 
 static inline char *put_end(char *to)
@@ -45,9 +45,9 @@ static inline char *put_end(char *to)
 }
 
 /* Writes a length such as "*2\r\n" or "$3\r\n".  Returns its end. */
-static inline char *put_length(char *to, char mark, uint64_t length)
+static inline char *put_length(char *to, char type, uint64_t length)
 {
-    *to++ = mark;
+    *to++ = type;
     return put_end(put_digits(to, length));
 }
 
@@ -55,14 +55,14 @@ void resp_command(struct resp *resp, unsigned nargs, size_t nbytes)
 {
     if (!resp->failed)
         resp->whole = resp->nbytes;
-    if (reserve(resp, AROUND_NBYTES * (1 + (size_t)nargs) + nbytes))
+    if (reserve_nbytes(resp, AROUND_NBYTES * (1 + (size_t)nargs) + nbytes))
         resp->nbytes =
             (size_t)(put_length(resp->bytes + resp->nbytes, '*', nargs) - resp->bytes);
 }
 
 char *resp_room(struct resp *resp, size_t nbytes)
 {
-    if (!reserve(resp, AROUND_NBYTES + nbytes))
+    if (!reserve_nbytes(resp, AROUND_NBYTES + nbytes))
         return NULL;
     char *to = put_length(resp->bytes + resp->nbytes, '$', nbytes);
     resp->nbytes = (size_t)(put_end(to + nbytes) - resp->bytes);
@@ -78,7 +78,7 @@ void resp_bytes(struct resp *resp, const void *bytes, size_t nbytes)
 
 void resp_number(struct resp *resp, uint64_t number)
 {
-    if (!reserve(resp, AROUND_NBYTES + NUMBER_NBYTES))
+    if (!reserve_nbytes(resp, AROUND_NBYTES + NUMBER_NBYTES))
         return;
     char *to = put_length(resp->bytes + resp->nbytes, '$', count_digits(number));
     resp->nbytes = (size_t)(put_end(put_digits(to, number)) - resp->bytes);

@@ -179,7 +179,7 @@ static void take_reserve(struct room_layer *layer, const struct script *script, 
 
 /* Returns whether the numbers can be true: the total has all the others in it.  A request that
  * is sent again may tell what an earlier one was given. */
-static bool is_sound(const struct room_layer *layer, const struct script *script)
+static bool is_sound_layer(const struct room_layer *layer, const struct script *script)
 {
     const long long *n = script->number;
     const long long most = layer->sent_need + layer->sent_ahead;
@@ -200,7 +200,7 @@ static int send_reserve(perhaps_cluster *c, unsigned number, struct script *scri
     write_reserve(c, number, script);
     pthread_mutex_unlock(&room->lock);
     int error = script_run(c, script);
-    if (!error && !script->parting && !is_sound(layer, script)) {
+    if (!error && !script->parting && !is_sound_layer(layer, script)) {
         c->about.counts_lost = true;
         error = handle_check_counts(c);
     }
@@ -260,8 +260,8 @@ static int send_new(perhaps_cluster *c, unsigned number, long long n, unsigned a
 
 /* Does the same, after a request of which nobody knows whether it was done.  One that was sent
  * twice may tell of less than was asked for although there is room: then it asks again. */
-static int reserve(perhaps_cluster *c, unsigned number, long long n, unsigned ahead,
-                   struct script *script)
+static int reserve_keys(perhaps_cluster *c, unsigned number, long long n, unsigned ahead,
+                        struct script *script)
 {
     const struct room_layer *layer = &c->room->layer[number];
     int error = layer->doubted ? send_reserve(c, number, script) : 0;
@@ -303,8 +303,8 @@ static size_t take_free(struct room_layer *layer, size_t n)
 }
 
 /* Fills in what the servers have told. */
-static void tell(const perhaps_cluster *c, unsigned number, const struct script *script,
-                 struct room_told *told)
+static void tell_layer(const perhaps_cluster *c, unsigned number, const struct script *script,
+                       struct room_told *told)
 {
     const struct room_layer *layer = &c->room->layer[number];
     told->asked = true;
@@ -330,10 +330,10 @@ int room_take(perhaps_cluster *c, unsigned number, size_t n, struct room_told *t
     const unsigned ahead = enough ? 0 : reserve_ahead(layer, n, c->more);
     pthread_mutex_unlock(&room->lock);
     if (!enough)
-        error = reserve(c, number, (long long)n, ahead, &script);
+        error = reserve_keys(c, number, (long long)n, ahead, &script);
     pthread_mutex_lock(&room->lock);
     if (!error && !enough)
-        tell(c, number, &script, told);
+        tell_layer(c, number, &script, told);
     if (!error)
         told->taken = take_free(layer, n);
     pthread_mutex_unlock(&room->lock);
@@ -380,7 +380,7 @@ int room_settle(perhaps_cluster *c, unsigned number, bool all_of_it)
     int error = begin_asking(c);
     if (error)
         return error;
-    error = reserve(c, number, 0, (unsigned)most, &script);
+    error = reserve_keys(c, number, 0, (unsigned)most, &script);
     end_asking(c);
     return error;
 }
@@ -392,10 +392,10 @@ int room_look(perhaps_cluster *c, unsigned number, struct room_told *told)
     int error = begin_asking(c);
     if (error)
         return error;
-    error = reserve(c, number, 0, 0, &script);
+    error = reserve_keys(c, number, 0, 0, &script);
     pthread_mutex_lock(&c->room->lock);
     if (!error)
-        tell(c, number, &script, told);
+        tell_layer(c, number, &script, told);
     pthread_mutex_unlock(&c->room->lock);
     end_asking(c);
     return error;
@@ -437,7 +437,7 @@ unsigned room_layers(perhaps_cluster *c, unsigned nlayers)
 
 /* ---- Joining --------------------------------------------------------------------------- */
 
-static void release(struct reservation *room)
+static void release_room(struct reservation *room)
 {
     pthread_cond_destroy(&room->changed);
     pthread_mutex_destroy(&room->lock);
@@ -468,7 +468,7 @@ static struct reservation *new_reservation(const perhaps_cluster *c)
     room->where = where(c);
     memcpy(room->id, c->about.id, sizeof room->id);
     if (!room->where || getentropy(random, sizeof random) != 0) {
-        release(room);
+        release_room(room);
         return NULL;
     }
     for (size_t i = 0; i < sizeof random; i++)
@@ -477,7 +477,7 @@ static struct reservation *new_reservation(const perhaps_cluster *c)
 }
 
 /* Finds the reservation of this process for the filter that is open.  all_lock is held. */
-static struct reservation *find(const perhaps_cluster *c)
+static struct reservation *find_room(const perhaps_cluster *c)
 {
     char *here = where(c);
     struct reservation *room = here ? all : NULL;
@@ -493,7 +493,7 @@ int room_join(perhaps_cluster *c)
     if (c->room)
         return 0;
     pthread_mutex_lock(&all_lock);
-    struct reservation *room = find(c);
+    struct reservation *room = find_room(c);
     if (!room && (room = new_reservation(c))) {
         room->next = all;
         all = room;
@@ -520,7 +520,7 @@ void room_leave(perhaps_cluster *c)
     pthread_mutex_unlock(&all_lock);
     if (last) {
         room_give_back(c);
-        release(room);
+        release_room(room);
     }
     c->room = NULL;
 }

@@ -57,7 +57,7 @@ static bool is_alone(const struct exchange *exchange)
 /* ---- Sending --------------------------------------------------------------------------- */
 
 /* Notes what failed at a server. */
-static void note(struct round *round, const struct link *link, const char *what)
+static void note_trouble(struct round *round, const struct link *link, const char *what)
 {
     snprintf(round->trouble, sizeof round->trouble, "%s: %s", link->name, what);
 }
@@ -84,7 +84,7 @@ static void put_off(struct round *round, uint32_t i)
 static void give_up_link(struct round *round, struct link *link)
 {
     uint32_t entry;
-    note(round, link, link->trouble);
+    note_trouble(round, link, link->trouble);
     round->nodes->stale = true;
     while (link_forget(link, &entry)) {
         if (entry >= QUEUE_ASKING)
@@ -150,7 +150,7 @@ static void put_off_slot(struct round *round, unsigned slot, uint32_t i)
     put_off(round, i);
 }
 
-static unsigned slot_of_request(const struct round *round, uint32_t i)
+static unsigned slot_of_entry(const struct round *round, uint32_t i)
 {
     const struct exchange *exchange = round->exchange;
     struct request request = request_of(round, i);
@@ -166,7 +166,7 @@ static void send_request(struct round *round, uint32_t i)
         send_to(round, exchange->each ? exchange->each[i] : exchange->only, i, false);
         return;
     }
-    unsigned slot = slot_of_request(round, i);
+    unsigned slot = slot_of_entry(round, i);
     if (nodes->map.master[slot] == NOBODY)
         put_off_slot(round, slot, i);
     else
@@ -182,7 +182,7 @@ void round_mark_needed(struct round *round)
     for (size_t i = 0; i < nodes->nlinks; i++)
         nodes->links[i]->needed = round->exchange->nreplicas > 0;
     for (size_t k = 0; k < round->nlater && !round->exchange->nreplicas; k++) {
-        unsigned slot = slot_of_request(round, round->later[k]);
+        unsigned slot = slot_of_entry(round, round->later[k]);
         struct link *link = nodes_master(nodes, slot);
         if (link)
             link->needed = true;
@@ -207,7 +207,7 @@ static bool begins_with(const struct reply *reply, const char *word)
 
 /* Ends the round with an error, whose problem is noted; or only one of its requests, if the
  * exchange is partial. */
-static void fail(struct round *round, int error)
+static void fail_round(struct round *round, int error)
 {
     if (!round->exchange->partial) {
         round->error = error;
@@ -223,11 +223,11 @@ static void fail_reply(struct round *round, int error, const char *advice)
     size_t nbytes = strlen(round->trouble);
     if (nbytes && round->trouble[nbytes - 1] == '.')
         round->trouble[nbytes - 1] = '\0';
-    fail(round, nodes_fail(round->nodes, error, "%s%s", round->trouble, advice));
+    fail_round(round, nodes_fail(round->nodes, error, "%s%s", round->trouble, advice));
 }
 
 /* Fails because a server does not let this client do what it asks. */
-static void refuse(struct round *round, const struct reply *reply)
+static void refuse_access(struct round *round, const struct reply *reply)
 {
     bool secret = begins_with(reply, "NOAUTH") || begins_with(reply, "WRONGPASS");
     fail_reply(round, PERHAPS_ERR_REFUSED,
@@ -237,7 +237,7 @@ static void refuse(struct round *round, const struct reply *reply)
 /* Sends a request to where a redirection says.  Returns false if it says nothing, or if too
  * many were followed already.  The map is changed by MOVED at once, so that the requests behind
  * this one go to the right node; if there is no memory for that, they are redirected, too. */
-static bool follow(struct round *round, uint32_t i, const struct redirection *to)
+static bool follow_redirection(struct round *round, uint32_t i, const struct redirection *to)
 {
     if ((to->verdict != REPLY_MOVED && to->verdict != REPLY_ASK) || is_alone(round->exchange) ||
         round->hops >= HOPS_MOST * (uint64_t)round->exchange->count)
@@ -260,7 +260,7 @@ static void obey(struct round *round, struct link *link, uint32_t i, const struc
     round->nodes->stale |= to.refresh;
     if (!to.to.host[0])
         memcpy(to.to.host, link->at.host, sizeof to.to.host);
-    if (follow(round, i, &to))
+    if (follow_redirection(round, i, &to))
         return;
     if (!round->nodes->cluster && !round->nodes->master && begins_with(reply, "READONLY"))
         fail_reply(round, PERHAPS_ERR_REFUSED, ": it is a replica: give its master");
@@ -268,7 +268,7 @@ static void obey(struct round *round, struct link *link, uint32_t i, const struc
         fail_reply(round, PERHAPS_ERR_SERVER_FULL,
                    ": raise its maxmemory or add servers to the cluster");
     else if (to.verdict == REPLY_REFUSED)
-        refuse(round, reply);
+        refuse_access(round, reply);
     else if (to.verdict == REPLY_WRONGTYPE)
         fail_reply(round, PERHAPS_ERR_TAKEN,
                    ": something else has that name: choose another one");
@@ -287,12 +287,13 @@ static bool is_dealt_with(struct round *round, const struct link *link, uint32_t
     request.link = link;
     int dealt = exchange->take_error ? exchange->take_error(&request, reply) : 1;
     if (dealt < 0)
-        fail(round, dealt);
+        fail_round(round, dealt);
     return dealt <= 0;
 }
 
 /* Takes a reply, which belongs to entry 'i' of the queue. */
-static void take(struct round *round, struct link *link, uint32_t i, const struct reply *reply)
+static void take_reply(struct round *round, struct link *link, uint32_t i,
+                       const struct reply *reply)
 {
     const struct exchange *exchange = round->exchange;
     bool is_error = reply->type == REDIS_REPLY_ERROR;
@@ -301,7 +302,7 @@ static void take(struct round *round, struct link *link, uint32_t i, const struc
             return;
         note_reply(round, link, reply);
         if (i == QUEUE_GREETING)
-            refuse(round, reply);
+            refuse_access(round, reply);
         return; /* without ASKING the request itself will be redirected again */
     }
     if (is_error) {
@@ -313,7 +314,7 @@ static void take(struct round *round, struct link *link, uint32_t i, const struc
     request.link = link;
     int error = exchange->take ? exchange->take(&request, reply) : 0;
     if (error)
-        fail(round, error);
+        fail_round(round, error);
     round->state[i] |= TAKEN;
     link->unacknowledged |= !is_alone(exchange);
 }
@@ -325,7 +326,7 @@ static void take_all(struct round *round, struct link *link)
     const struct reply *reply;
     uint32_t entry;
     while (!round->error && link_is_open(link) && (reply = link_next(link, &entry, &failed)))
-        take(round, link, entry, reply);
+        take_reply(round, link, entry, reply);
     if (failed)
         give_up_link(round, link);
 }
@@ -487,7 +488,7 @@ int round_begin(struct round *round, struct nodes *nodes, const struct exchange 
 }
 
 /* Sends what is written, as far as that can be done at once, and puts off nothing. */
-static void part(struct round *round)
+static void send_and_leave(struct round *round)
 {
     const struct nodes *nodes = round->nodes;
     for (size_t i = 0; i < nodes->nlinks; i++)
@@ -506,7 +507,7 @@ void round_run(struct round *round)
     for (size_t k = 0; k < n && !round->error; k++)
         send_request(round, later[k]);
     if (round->exchange->parting)
-        part(round);
+        send_and_leave(round);
     else
         pump(round);
 }
@@ -516,7 +517,7 @@ void round_answered(struct round *round, int error)
     round->state[0] = TAKEN;
     round->nlater = 0;
     if (error)
-        fail(round, error);
+        fail_round(round, error);
 }
 
 void round_repeat(struct round *round)

@@ -37,7 +37,7 @@ static void close_wire(struct stream *s)
 }
 
 /* The connection stands: TLS begins, if it is to be.  Returns false if there is no memory. */
-static bool begin(struct stream *s)
+static bool begin_tls(struct stream *s)
 {
     s->state = s->tls ? STREAM_SHAKING : STREAM_READY;
     s->wants = POLLOUT;
@@ -156,7 +156,7 @@ static int connect_more(struct stream *s)
     if (getsockopt(s->wire.fd, SOL_SOCKET, SO_ERROR, &error, &nbytes))
         error = errno;
     if (!error)
-        return begin(s) ? 1 : -1;
+        return begin_tls(s) ? 1 : -1;
     failure_note(&s->failure, "%s", strerror(error));
     close_wire(s);
     return try_next(s) ? 0 : -1;

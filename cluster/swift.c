@@ -40,7 +40,7 @@ struct swift {
 
 /* ---- Groups ---------------------------------------------------------------------------- */
 
-static unsigned slot_of_request(perhaps_cluster *c, size_t i)
+static unsigned slot_of_key(perhaps_cluster *c, size_t i)
 {
     return partition_slot(c, c->batch->partition[i]);
 }
@@ -62,7 +62,7 @@ static void make_groups(struct swift *swift)
     uint8_t worth[NODES_MOST] = { 0 };
     uint32_t end[NODES_MOST] = { 0 }, n = 0;
     for (size_t i = 0; i < batch->npending; i++) {
-        unsigned slot = slot_of_request(c, i);
+        unsigned slot = slot_of_key(c, i);
         uint16_t node = c->nodes.map.master[slot];
         if (node == NOBODY)
             continue;
@@ -79,7 +79,7 @@ static void make_groups(struct swift *swift)
     }
     swift->start[swift->ngroups] = n;
     for (size_t i = 0; i < batch->npending; i++) {
-        uint16_t node = c->nodes.map.master[slot_of_request(c, i)];
+        uint16_t node = c->nodes.map.master[slot_of_key(c, i)];
         if (node != NOBODY && worth[node] == WORTH)
             batch->order[end[node]++] = (uint32_t)i;
     }
@@ -90,7 +90,7 @@ static void make_groups(struct swift *swift)
 static unsigned slot_of_group(const struct request *request)
 {
     const struct swift *swift = request->context;
-    return slot_of_request(swift->c, swift->c->batch->order[swift->start[request->i]]);
+    return slot_of_key(swift->c, swift->c->batch->order[swift->start[request->i]]);
 }
 
 static void write_group(const struct request *request, struct resp *out)
@@ -157,7 +157,7 @@ static void take_one(const struct swift *swift, const struct link *link, uint32_
 }
 
 /* Returns whether the reply has one answer for each of n keys. */
-static bool is_sound(const struct reply *reply, size_t n)
+static bool is_sound_reply(const struct reply *reply, size_t n)
 {
     static const char answers[] = { SOME_CLEAR, ALL_SET, NOT_HERE, '\0' };
     return reply->type == REDIS_REPLY_STRING && reply->text_nbytes == n &&
@@ -170,7 +170,7 @@ static int take_group(const struct request *request, const struct reply *reply)
 {
     const struct swift *swift = request->context;
     uint32_t from = swift->start[request->i], to = swift->start[request->i + 1];
-    if (!is_sound(reply, to - from)) {
+    if (!is_sound_reply(reply, to - from)) {
         doubt_group(request);
         go_plain(request, INT64_MAX);
         return 0;
@@ -218,7 +218,7 @@ static bool ends_call(int error)
            error == PERHAPS_ERR_MEMORY;
 }
 
-static int run(struct swift *swift, bool replicas)
+static int run_groups(struct swift *swift, bool replicas)
 {
     perhaps_cluster *c = swift->c;
     if (c->address.plain || c->nodes.impatient ||
@@ -243,7 +243,7 @@ static int run(struct swift *swift, bool replicas)
 int swift_ask(perhaps_cluster *c, unsigned layer, bool replicas)
 {
     struct swift swift = { .c = c, .layer = layer };
-    return run(&swift, replicas);
+    return run_groups(&swift, replicas);
 }
 
 /* After an error, keys that may have been added count as such. */
@@ -251,7 +251,7 @@ int swift_add(perhaps_cluster *c, unsigned layer)
 {
     struct batch *batch = c->batch;
     struct swift swift = { .c = c, .layer = layer, .adds = true };
-    int error = run(&swift, false);
+    int error = run_groups(&swift, false);
     for (size_t i = 0; error && i < batch->npending; i++)
         batch->nunknown += batch->before[i] == BEFORE_SENT;
     return error;

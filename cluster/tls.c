@@ -102,7 +102,7 @@ static const char *reason_of(unsigned long code, long verified)
 
 /* Finds out why a call of OpenSSL did nothing.  Returns 0 if it must be repeated when the
  * socket is ready; else -1. */
-static int settle(const SSL *session, int returned, short *wants, struct failure *failure)
+static int settle_call(const SSL *session, int returned, short *wants, struct failure *failure)
 {
     int number = errno, error = SSL_get_error(session, returned);
     unsigned long code = ERR_peek_error();
@@ -199,7 +199,7 @@ static bool note_file(struct failure *failure, const char *setting, const char *
 }
 
 /* Reads the files of the settings. */
-static bool load(SSL_CTX *context, const struct tls_settings *s, struct failure *failure)
+static bool load_files(SSL_CTX *context, const struct tls_settings *s, struct failure *failure)
 {
     SSL_CTX_set_default_passwd_cb(context, no_password);
     if (!s->insecure && !load_authorities(context, s->cacert))
@@ -226,7 +226,7 @@ static SSL_CTX *make_context(const struct tls_settings *s, struct failure *failu
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_read_ahead(context, 1); /* many records by one recv() */
     SSL_CTX_set_verify(context, s->insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
-    if (load(context, s, failure))
+    if (load_files(context, s, failure))
         return context;
     SSL_CTX_free(context);
     return NULL;
@@ -317,7 +317,7 @@ int tls_shake(SSL *session, short *wants, struct failure *failure)
     ERR_clear_error();
     errno = 0;
     int returned = SSL_do_handshake(session);
-    int result = returned == 1 ? 1 : settle(session, returned, wants, failure);
+    int result = returned == 1 ? 1 : settle_call(session, returned, wants, failure);
     ERR_clear_error();
     return result;
 }
@@ -329,7 +329,7 @@ ssize_t tls_send(SSL *session, const void *bytes, size_t nbytes, short *wants,
     ERR_clear_error();
     errno = 0;
     int returned = SSL_write_ex(session, bytes, nbytes, &sent);
-    ssize_t result = returned ? (ssize_t)sent : settle(session, returned, wants, failure);
+    ssize_t result = returned ? (ssize_t)sent : settle_call(session, returned, wants, failure);
     ERR_clear_error();
     return result;
 }
@@ -340,7 +340,7 @@ ssize_t tls_receive(SSL *session, void *to, size_t room, short *wants, struct fa
     ERR_clear_error();
     errno = 0;
     int returned = SSL_read_ex(session, to, room, &got);
-    ssize_t result = returned ? (ssize_t)got : settle(session, returned, wants, failure);
+    ssize_t result = returned ? (ssize_t)got : settle_call(session, returned, wants, failure);
     ERR_clear_error();
     return result;
 }

@@ -125,7 +125,7 @@ static int send_body(struct transfer *t, char *room)
 }
 
 /* Fills the partitions of a filter that others cannot open yet: see create_from(). */
-static int fill(perhaps_cluster *c, void *context)
+static int fill_partitions(perhaps_cluster *c, void *context)
 {
     struct transfer *t = context;
     char *room = malloc((size_t)PIECES * PIECE_NBYTES);
@@ -151,7 +151,7 @@ int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t parti
         return nodes_fail_plainly(&c->nodes, error);
     struct transfer t = { .c = c, .filter = filter, .keys = stats.keys };
     struct perhaps_options options = { .capacity = stats.plan.capacity, .fpr = stats.plan.fpr };
-    return create_from(c, layout, &options, partitions, fill, &t);
+    return create_from(c, layout, &options, partitions, fill_partitions, &t);
 }
 
 /* ---- Down ------------------------------------------------------------------------------ */

@@ -301,20 +301,24 @@ static inline int perhaps_view_set(const struct perhaps_view *view, enum perhaps
 #endif
 
 /* Ask and add by a call for a key of 8 or 16 bytes.  They are cold and take the key by value,
- * so that it can stay in registers where no call is made. */
-static __attribute__((noinline, cold, unused)) bool
+ * so that it can stay in registers where no call is made.  They are 'inline' only so that a
+ * program that does not use them does not contain them. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattributes"
+static inline __attribute__((noinline, cold)) bool
 perhaps_view_ask_slowly(perhaps_filter *filter, uint64_t first, uint64_t last, size_t nbytes)
 {
     const uint64_t key[2] = { first, last };
     return perhaps_contains(filter, key, nbytes);
 }
 
-static __attribute__((noinline, cold, unused)) int
+static inline __attribute__((noinline, cold)) int
 perhaps_view_add_slowly(perhaps_filter *filter, uint64_t first, uint64_t last, size_t nbytes)
 {
     const uint64_t key[2] = { first, last };
     return perhaps_add(filter, key, nbytes);
 }
+#pragma GCC diagnostic pop
 
 #if defined(__AVX2__)
 #define PERHAPS_VIEW_CAN_ASK(input) __builtin_expect(view->nlines[input] != 0, 1)

@@ -85,7 +85,8 @@ int cf_scandump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* Makes an incomplete filter of a header, in place of one that is not complete yet.  Returns
  * NULL or the text of an error. */
-static const char *begin(struct opened *o, const struct perhaps_key *data, enum family family)
+static const char *begin_incomplete(struct opened *o, const struct perhaps_key *data,
+                                    enum family family)
 {
     const char *why = NULL;
     for (struct form *const *form = forms; *form; form++) {
@@ -117,8 +118,9 @@ static void replicate_header(RedisModuleCtx *ctx, const struct opened *o,
  * a replica would keep those that it has, and would not take others instead.  The key stays an
  * incomplete filter: were it gone, the next add would make another in its place, which denies
  * all that this one had. */
-static const char *load(RedisModuleCtx *ctx, const struct opened *o, RedisModuleString **argv,
-                        uint64_t position, const struct perhaps_key *data, enum family family)
+static const char *load_chunk(RedisModuleCtx *ctx, const struct opened *o,
+                              RedisModuleString **argv, uint64_t position,
+                              const struct perhaps_key *data, enum family family)
 {
     const char *why = NULL;
     int error = o->form->load(o->filter, position, data->bytes, data->nbytes, &why);
@@ -147,14 +149,14 @@ static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     else if (o.found == KEY_MISSING && position != 1)
         error = NOT_FOUND;
     else if (position == 1 && o.found != KEY_FOUND)
-        error = begin(&o, &data, family);
+        error = begin_incomplete(&o, &data, family);
     else if (position == 1 && family == FAMILY_CUCKOO)
         error = EXISTS;
     else if (position <= 1)
         error =
             texts[family].chunk ? texts[family].chunk : "ERR invalid offset - no link found";
     else
-        error = load(ctx, &o, argv, (uint64_t)position, &data, family);
+        error = load_chunk(ctx, &o, argv, (uint64_t)position, &data, family);
     if (error) {
         server.ReplyWithError(ctx, error);
     } else {

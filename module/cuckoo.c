@@ -149,8 +149,8 @@ static int add_words(RedisModuleCtx *ctx, RedisModuleString **argv, RedisModuleS
     return SERVER_OK;
 }
 
-static int add_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                   const struct manner *m)
+static int add_item(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                    const struct manner *m)
 {
     const struct wish wish = usual_wish();
     bool was_present;
@@ -172,18 +172,18 @@ static int add_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 
 int cf_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return add_one(ctx, argv, argc, &(struct manner){ .event = "cf.add" });
+    return add_item(ctx, argv, argc, &(struct manner){ .event = "cf.add" });
 }
 
 int cf_addnx(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return add_one(ctx, argv, argc,
-                   &(struct manner){ .unless_present = true, .event = "cf.addnx" });
+    return add_item(ctx, argv, argc,
+                    &(struct manner){ .unless_present = true, .event = "cf.addnx" });
 }
 
 /* key [CAPACITY c] [NOCREATE] ITEMS item... */
-static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                  const struct manner *m, enum style style)
+static int insert_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                        const struct manner *m, enum style style)
 {
     struct wish wish = usual_wish();
     bool nocreate = false;
@@ -214,13 +214,13 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
 
 int cf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return insert(ctx, argv, argc, &(struct manner){ .goes_on = true, .event = "cf.insert" },
-                  MANY);
+    return insert_items(ctx, argv, argc,
+                        &(struct manner){ .goes_on = true, .event = "cf.insert" }, MANY);
 }
 
 int cf_insertnx(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return insert(
+    return insert_items(
         ctx, argv, argc,
         &(struct manner){ .unless_present = true, .goes_on = true, .event = "cf.insertnx" },
         MANY_INTEGERS);
@@ -349,8 +349,8 @@ static void reply_debug(RedisModuleCtx *ctx, const struct info *info)
     reply_text(ctx, text);
 }
 
-static int tell(RedisModuleCtx *ctx, RedisModuleString *key,
-                void (*reply)(RedisModuleCtx *ctx, const struct info *info))
+static int reply_about(RedisModuleCtx *ctx, RedisModuleString *key,
+                       void (*reply)(RedisModuleCtx *ctx, const struct info *info))
 {
     struct info info;
     struct opened o = key_open(ctx, key, MODE_READ, FAMILY_CUCKOO);
@@ -365,11 +365,11 @@ static int tell(RedisModuleCtx *ctx, RedisModuleString *key,
 int cf_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     if (argc == 3 && word_is(argv[2], "ALL"))
-        return tell(ctx, argv[1], reply_info_all);
-    return argc == 2 ? tell(ctx, argv[1], reply_info_known) : server.WrongArity(ctx);
+        return reply_about(ctx, argv[1], reply_info_all);
+    return argc == 2 ? reply_about(ctx, argv[1], reply_info_known) : server.WrongArity(ctx);
 }
 
 int cf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return argc == 2 ? tell(ctx, argv[1], reply_debug) : server.WrongArity(ctx);
+    return argc == 2 ? reply_about(ctx, argv[1], reply_debug) : server.WrongArity(ctx);
 }

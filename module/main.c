@@ -87,7 +87,7 @@ static int register_command(RedisModuleCtx *ctx, const struct command *c)
 }
 
 /* A section of INFO, whose names the server puts the module's name before. */
-static void tell(RedisModuleInfoCtx *info, int for_crash_report)
+static void tell_info(RedisModuleInfoCtx *info, int for_crash_report)
 {
     (void)for_crash_report;
     server.InfoAddSection(info, "filters");
@@ -103,7 +103,7 @@ static void tell(RedisModuleInfoCtx *info, int for_crash_report)
 static int register_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     if (types_register(ctx) || settings_load(ctx, argv, argc) ||
-        server.RegisterInfoFunc(ctx, tell))
+        server.RegisterInfoFunc(ctx, tell_info))
         return SERVER_ERR;
     if (server.AddACLCategory)
         (void)(server.AddACLCategory(ctx, "bloom") || server.AddACLCategory(ctx, "cuckoo"));

@@ -54,7 +54,7 @@ static void *take_any(size_t nbytes)
     return server.TryAlloc ? server.TryAlloc(nbytes) : server.Alloc(nbytes);
 }
 
-static size_t size_of(void *memory)
+static size_t block_nbytes(void *memory)
 {
     return server.MallocSize ? server.MallocSize(memory) : 0;
 }
@@ -67,31 +67,31 @@ static bool is_needed(void)
     return running == RUNNING_REPLAY || running == RUNNING_SAVE;
 }
 
-static void *take(size_t nbytes, void *(*from_server)(size_t nbytes))
+static void *take_checked(size_t nbytes, void *(*from_server)(size_t nbytes))
 {
     void *memory = is_too_much(nbytes) ? NULL : from_server(nbytes);
     if (!memory && is_needed())
         memory = server.Calloc(1, nbytes);
     if (memory)
-        __atomic_fetch_add(&taken, size_of(memory), __ATOMIC_RELAXED);
+        __atomic_fetch_add(&taken, block_nbytes(memory), __ATOMIC_RELAXED);
     return memory;
 }
 
 void *memory_take(size_t nbytes)
 {
-    return take(nbytes, take_zeros);
+    return take_checked(nbytes, take_zeros);
 }
 
 void *memory_take_any(size_t nbytes)
 {
-    return take(nbytes, take_any);
+    return take_checked(nbytes, take_any);
 }
 
 void memory_give(void *memory)
 {
     if (!memory)
         return;
-    __atomic_fetch_sub(&taken, size_of(memory), __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&taken, block_nbytes(memory), __ATOMIC_RELAXED);
     server.Free(memory);
 }
 
@@ -106,7 +106,7 @@ static void *allocate(void *context, size_t nbytes)
     return memory_take(nbytes);
 }
 
-static void release(void *context, void *memory, size_t nbytes)
+static void release_counted(void *context, void *memory, size_t nbytes)
 {
     (void)context;
     (void)nbytes;
@@ -114,5 +114,5 @@ static void release(void *context, void *memory, size_t nbytes)
 }
 
 const struct perhaps_allocator memory_of_server = { .allocate = allocate,
-                                                    .release = release,
+                                                    .release = release_counted,
                                                     .zeroes = true };

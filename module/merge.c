@@ -75,8 +75,8 @@ static bool sources_are_there(RedisModuleCtx *ctx, RedisModuleString **names, in
 
 /* Makes the union of open filters from a copy of the first, so that one that does not fit
  * changes nothing.  A first one that is missing is left out.  Returns NULL and sets *error. */
-static void *unite(RedisModuleCtx *ctx, const struct opened *first, RedisModuleString **names,
-                   int n, const char **error)
+static void *unite_keys(RedisModuleCtx *ctx, const struct opened *first,
+                        RedisModuleString **names, int n, const char **error)
 {
     void *whole = first->found == KEY_FOUND ? own_bloom.copy(first->filter) : NULL;
     *error = first->found == KEY_FOUND && !whole ? NO_MEMORY : NULL;
@@ -105,7 +105,7 @@ int bf_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct opened to = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
     if (to.found == KEY_MISSING || !key_refused(ctx, &to, NOT_FOUND)) {
         bool foreign = to.form && to.form != &own_bloom;
-        void *whole = foreign ? NULL : unite(ctx, &to, argv + 2, argc - 2, &error);
+        void *whole = foreign ? NULL : unite_keys(ctx, &to, argv + 2, argc - 2, &error);
         if (whole) {
             if (to.found == KEY_FOUND) {
                 own_exchange(to.filter, whole);

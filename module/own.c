@@ -31,7 +31,7 @@ enum { WINDOW_PERIODS = 4 };
 
 enum { BUCKET_SLOTS = 4 };
 
-static struct perhaps_options options_of(const struct wish *wish)
+static struct perhaps_options options_of_wish(const struct wish *wish)
 {
     struct perhaps_options o = { .capacity = wish->capacity,
                                  .fpr = wish->fpr < FPR_MOST ? wish->fpr : FPR_MOST,
@@ -102,9 +102,10 @@ static void keep_model(const struct wish *wish, const perhaps_filter *filter)
     next = (next + 1) % MODELS;
 }
 
-static int make_filter(const struct wish *wish, const uint8_t *secret, perhaps_filter **filter)
+static int make_own_filter(const struct wish *wish, const uint8_t *secret,
+                           perhaps_filter **filter)
 {
-    struct perhaps_options options = options_of(wish);
+    struct perhaps_options options = options_of_wish(wish);
     const perhaps_filter *model = model_for(wish);
     options.hashing.secret = secret;
     if (model)
@@ -141,7 +142,7 @@ void *own_create(const struct wish *wish, const uint8_t *secret, int *error)
         return NULL;
     }
     own->wish = *wish;
-    *error = make_filter(wish, secret, &own->filter);
+    *error = make_own_filter(wish, secret, &own->filter);
     if (!*error) {
         own->period_ms = own_period_ms(wish->window_ms);
         return own;

@@ -180,7 +180,7 @@ void *own_begin_load(const char *bytes, size_t nbytes, const char **why)
 
 /* Makes the filter if all pieces are there.  If they make none they are lost:
  * PERHAPS_ERR_DAMAGED, also if there is too little memory. */
-static int complete(struct own *own, const char **why)
+static int complete_pieces(struct own *own, const char **why)
 {
     struct pieces_reader reader = { .pieces = &own->loading->pieces };
     const struct perhaps_source source = { .read = pieces_read,
@@ -216,7 +216,7 @@ int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
         return PERHAPS_ERR_ARGUMENT;
     *why = "ERR Insufficient memory to create filter";
     int error = pieces_append(&own->loading->pieces, bytes, nbytes);
-    return error ? error : complete(own, why);
+    return error ? error : complete_pieces(own, why);
 }
 
 /* ---- Dump -------------------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ struct collected {
     size_t nbytes;
 };
 
-static int collect(void *context, const void *bytes, size_t nbytes)
+static int collect_bytes(void *context, const void *bytes, size_t nbytes)
 {
     struct collected *c = context;
     memcpy(c->bytes + c->nbytes, bytes, nbytes);
@@ -238,7 +238,7 @@ static int collect(void *context, const void *bytes, size_t nbytes)
 static int dump_range(const struct own *own, uint64_t offset, size_t nbytes, struct dump *piece)
 {
     struct collected c = { .bytes = memory_take_any(nbytes) };
-    const struct perhaps_sink sink = { .write = collect, .context = &c };
+    const struct perhaps_sink sink = { .write = collect_bytes, .context = &c };
     if (!c.bytes)
         return PERHAPS_ERR_MEMORY;
     int error = perhaps_write_range(own->filter, offset, nbytes, &sink);

@@ -78,7 +78,7 @@ static perhaps_layout *restore_layout(const uint64_t numbers[NUMBERS])
 }
 
 /* Fills in the sizes.  Returns whether there can be so many partitions, or so few. */
-static bool measure(struct geometry *g)
+static bool measure_partitions(struct geometry *g)
 {
     struct perhaps_hashed any = { { 0 } };
     struct perhaps_bits bits;
@@ -107,7 +107,7 @@ static const struct geometry *find_geometry(const char *bytes, size_t nbytes)
             return &geometries[i];
     memcpy(made.numbers, bytes, nbytes);
     made.layout = restore_layout(made.numbers);
-    if (!made.layout || !measure(&made)) {
+    if (!made.layout || !measure_partitions(&made)) {
         perhaps_layout_free(made.layout);
         return NULL;
     }
@@ -369,7 +369,7 @@ static void do_group(const struct work *work, const struct group *group)
 
 /* ---- The commands ------------------------------------------------------------------------ */
 
-static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool sets)
+static int run_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool sets)
 {
     static bool busy;
     struct work work = { .ctx = ctx, .sets = sets };
@@ -391,10 +391,10 @@ static int run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool set
 
 int perhaps_test_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return run(ctx, argv, argc, false);
+    return run_command(ctx, argv, argc, false);
 }
 
 int perhaps_set_command(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return run(ctx, argv, argc, true);
+    return run_command(ctx, argv, argc, true);
 }

@@ -127,7 +127,7 @@ static int plan_next(const struct bloom *bloom, struct link *link, uint64_t *nby
     return link_problem(link, *nbytes, bloom->options) ? PERHAPS_ERR_LAYERS : 0;
 }
 
-static int make_room(struct bloom *bloom)
+static int make_room_for_link(struct bloom *bloom)
 {
     void *links = bloom->links;
     int error =
@@ -136,13 +136,13 @@ static int make_room(struct bloom *bloom)
     return error;
 }
 
-static int grow(struct bloom *bloom)
+static int bloom_grow(struct bloom *bloom)
 {
     struct link link;
     uint64_t nbytes;
     int error = plan_next(bloom, &link, &nbytes);
     if (!error)
-        error = make_room(bloom);
+        error = make_room_for_link(bloom);
     if (!error)
         error = body_append_block(&bloom->body, nbytes);
     if (!error)
@@ -175,7 +175,8 @@ static inline uint64_t bit_of(const struct link *link, uint64_t hash)
 }
 
 /* Prefetches what the first bits of an item need in a link. */
-static void prefetch(const struct bloom *bloom, size_t i, const struct hashed *h, uint32_t bits)
+static void prefetch_in_link(const struct bloom *bloom, size_t i, const struct hashed *h,
+                             uint32_t bits)
 {
     const struct link *link = &bloom->links[i];
     const uint8_t *bytes = bloom->body.blocks[i].bytes;
@@ -195,7 +196,7 @@ static void hash_batch(const struct bloom *bloom, const struct perhaps_key *item
         hashed[i] = hash_item(bloom, &items[i]);
     for (size_t i = 0; n > 1 && i < n; i++)
         for (size_t j = 0; j < ahead; j++)
-            prefetch(bloom, links - 1 - j, &hashed[i], j ? 2 : 8);
+            prefetch_in_link(bloom, links - 1 - j, &hashed[i], j ? 2 : 8);
 }
 
 static bool is_in_link(const struct bloom *bloom, size_t i, const struct hashed *h)
@@ -231,13 +232,13 @@ static void set_bits(struct bloom *bloom, const struct hashed *h)
     }
 }
 
-static int add_one(struct bloom *bloom, const struct hashed *h, bool *was_present)
+static int bloom_add_one(struct bloom *bloom, const struct hashed *h, bool *was_present)
 {
     *was_present = is_in(bloom, h);
     if (*was_present)
         return 0;
     const struct link *newest = &bloom->links[bloom->body.nblocks - 1];
-    int error = newest->items >= newest->entries ? grow(bloom) : 0;
+    int error = newest->items >= newest->entries ? bloom_grow(bloom) : 0;
     if (error)
         return error;
     set_bits(bloom, h);
@@ -246,8 +247,8 @@ static int add_one(struct bloom *bloom, const struct hashed *h, bool *was_presen
     return 0;
 }
 
-static int add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
-               bool *was_present, size_t *done)
+static int bloom_add(void *filter, const struct perhaps_key *items, size_t n,
+                     bool unless_present, bool *was_present, size_t *done)
 {
     struct bloom *bloom = filter;
     struct hashed hashed[FOREIGN_BATCH];
@@ -257,7 +258,7 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
         const size_t left = n - *done, some = left < FOREIGN_BATCH ? left : FOREIGN_BATCH;
         hash_batch(bloom, items + *done, some, hashed);
         for (size_t i = 0; !error && i < some; i++) {
-            error = add_one(bloom, &hashed[i], &was_present[*done]);
+            error = bloom_add_one(bloom, &hashed[i], &was_present[*done]);
             *done += !error;
         }
     }
@@ -265,8 +266,8 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
 }
 
 /* Of an incomplete filter it says "perhaps". */
-static void contains(const void *filter, const struct perhaps_key *items, size_t n,
-                     uint64_t now_ms, bool *present)
+static void bloom_contains(const void *filter, const struct perhaps_key *items, size_t n,
+                           uint64_t now_ms, bool *present)
 {
     const struct bloom *bloom = filter;
     const bool is_whole = body_is_whole(&bloom->body);
@@ -293,7 +294,7 @@ static bool is_complete(const void *filter)
     return body_is_whole(&((const struct bloom *)filter)->body);
 }
 
-static size_t memory_nbytes(const void *filter)
+static size_t bloom_memory_nbytes(const void *filter)
 {
     const struct bloom *bloom = filter;
     return sizeof *bloom + bloom->room * sizeof *bloom->links + bloom->body.memory_nbytes;
@@ -311,7 +312,7 @@ static void info(const void *filter, struct info *info)
     const struct bloom *bloom = filter;
     const size_t n = bloom->body.nblocks;
     double no = 1;
-    *info = (struct info){ .size_nbytes = memory_nbytes(bloom),
+    *info = (struct info){ .size_nbytes = bloom_memory_nbytes(bloom),
                            .filters = n,
                            .items = bloom->items,
                            .expansion = bloom->growth,
@@ -350,7 +351,7 @@ static bool layer(const void *filter, size_t index, struct layer *layer)
 
 /* ---- Make and release ------------------------------------------------------------------- */
 
-static void release(void *filter)
+static void bloom_release(void *filter)
 {
     struct bloom *bloom = filter;
     body_release(&bloom->body);
@@ -358,7 +359,7 @@ static void release(void *filter)
     memory_give(bloom);
 }
 
-static void *copy(const void *filter)
+static void *bloom_copy(const void *filter)
 {
     const struct bloom *from = filter;
     struct bloom *bloom = memory_take(sizeof *bloom);
@@ -368,7 +369,7 @@ static void *copy(const void *filter)
     bloom->body = (struct body){ 0 };
     bloom->links = memory_take(from->room * sizeof *from->links);
     if (!bloom->links || body_copy(&bloom->body, &from->body)) {
-        release(bloom);
+        bloom_release(bloom);
         return NULL;
     }
     memcpy(bloom->links, from->links, from->body.nblocks * sizeof *from->links);
@@ -423,7 +424,7 @@ static void encode(const struct bloom *bloom, char *bytes)
     }
 }
 
-static int dump(const void *filter, uint64_t position, struct dump *piece)
+static int bloom_dump(const void *filter, uint64_t position, struct dump *piece)
 {
     const struct bloom *bloom = filter;
     if (position)
@@ -438,7 +439,7 @@ static int dump(const void *filter, uint64_t position, struct dump *piece)
     return 0;
 }
 
-static bool is_header(const char *bytes, size_t nbytes)
+static bool bloom_is_header(const char *bytes, size_t nbytes)
 {
     struct wire_head head;
     if (nbytes <= sizeof head)
@@ -473,18 +474,18 @@ static const char *decode_links(struct bloom *bloom, const char *bytes, size_t n
         const char *problem = link_problem(&link, l.nbytes, bloom->options);
         if (problem)
             return problem;
-        if (make_room(bloom) || body_expect_block(&bloom->body, l.nbytes))
+        if (make_room_for_link(bloom) || body_expect_block(&bloom->body, l.nbytes))
             return no_memory;
         bloom->links[i] = link;
     }
     return adds_up(bloom) ? NULL : bad_data;
 }
 
-static void *begin_load(const char *bytes, size_t nbytes, const char **why)
+static void *bloom_begin_load(const char *bytes, size_t nbytes, const char **why)
 {
     struct wire_head head;
     *why = bad_data;
-    if (!is_header(bytes, nbytes))
+    if (!bloom_is_header(bytes, nbytes))
         return NULL;
     memcpy(&head, bytes, sizeof head);
     if (head.nlinks > LINKS_MOST)
@@ -502,20 +503,20 @@ static void *begin_load(const char *bytes, size_t nbytes, const char **why)
     *why = decode_links(bloom, bytes + sizeof head, head.nlinks);
     if (!*why)
         return bloom;
-    release(bloom);
+    bloom_release(bloom);
     return NULL;
 }
 
-static int load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
-                const char **why)
+static int bloom_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
+                      const char **why)
 {
     return body_load(&((struct bloom *)filter)->body, position, bytes, nbytes, why);
 }
 
-static void digest(RedisModuleDigest *digest, const void *filter)
+static void bloom_digest(RedisModuleDigest *digest, const void *filter)
 {
     struct dump piece;
-    if (!dump(filter, 0, &piece))
+    if (!bloom_dump(filter, 0, &piece))
         server.DigestAddStringBuffer(digest, piece.bytes, piece.nbytes);
     memory_give(piece.memory);
     body_digest(digest, &((const struct bloom *)filter)->body);
@@ -523,7 +524,7 @@ static void digest(RedisModuleDigest *digest, const void *filter)
 
 /* ---- RDB -------------------------------------------------------------------------------- */
 
-static void save(RedisModuleIO *rdb, const void *filter)
+static void bloom_save(RedisModuleIO *rdb, const void *filter)
 {
     const struct bloom *bloom = filter;
     const bool is_whole = body_is_whole(&bloom->body);
@@ -558,8 +559,8 @@ static const char *read_link(struct bloom *bloom, RedisModuleIO *rdb)
     link.bits = server.LoadUnsigned(rdb);
     const uint64_t n2 = server.LoadUnsigned(rdb);
     uint64_t nbytes;
-    if (server.IsIOError(rdb) || hashes > UINT32_MAX || n2 > UINT8_MAX || make_room(bloom) ||
-        !body_read_block(&bloom->body, rdb, &nbytes))
+    if (server.IsIOError(rdb) || hashes > UINT32_MAX || n2 > UINT8_MAX ||
+        make_room_for_link(bloom) || !body_read_block(&bloom->body, rdb, &nbytes))
         return bad_data;
     link.hashes = (uint32_t)hashes;
     link.n2 = (uint8_t)n2;
@@ -585,11 +586,11 @@ static struct bloom *read_links(RedisModuleIO *rdb, const struct bloom *head, ui
         *why = bad_data;
     if (!*why)
         return bloom;
-    release(bloom);
+    bloom_release(bloom);
     return NULL;
 }
 
-static void *read_(RedisModuleIO *rdb, int encoding)
+static void *bloom_read(RedisModuleIO *rdb, int encoding)
 {
     struct bloom head = { .items = server.LoadUnsigned(rdb) }, *bloom = NULL;
     const uint64_t nlinks = server.LoadUnsigned(rdb);
@@ -620,21 +621,21 @@ struct form redis_bloom = {
     .type_name = "MBbloom--",
     .encoding = ENCODING,
     .family = FAMILY_BLOOM,
-    .add = add,
-    .contains = contains,
+    .add = bloom_add,
+    .contains = bloom_contains,
     .info = info,
     .layer = layer,
     .items = items,
     .is_complete = is_complete,
-    .dump = dump,
-    .is_header = is_header,
-    .begin_load = begin_load,
-    .load = load,
-    .read = read_,
-    .save = save,
-    .memory_nbytes = memory_nbytes,
-    .digest = digest,
-    .release = release,
-    .copy = copy,
+    .dump = bloom_dump,
+    .is_header = bloom_is_header,
+    .begin_load = bloom_begin_load,
+    .load = bloom_load,
+    .read = bloom_read,
+    .save = bloom_save,
+    .memory_nbytes = bloom_memory_nbytes,
+    .digest = bloom_digest,
+    .release = bloom_release,
+    .copy = bloom_copy,
     .defrag = defrag,
 };

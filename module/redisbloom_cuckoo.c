@@ -63,7 +63,7 @@ static inline uint64_t other_bucket(uint64_t bucket, uint8_t fingerprint)
     return bucket ^ fingerprint * MULTIPLIER;
 }
 
-static struct place place_of(const struct perhaps_key *item)
+static struct place place_of_item(const struct perhaps_key *item)
 {
     const uint64_t hash = redisbloom_hash(item->bytes, item->nbytes, 0);
     const uint8_t fingerprint = (uint8_t)(hash % FINGERPRINTS + 1);
@@ -83,8 +83,8 @@ static inline uint8_t *bucket_at(const struct cuckoo *c, size_t j, uint64_t buck
 }
 
 /* Returns a slot in filter j that has this fingerprint, or is free if it is 0; or NULL. */
-static uint8_t *find(const struct cuckoo *c, size_t j, const struct place *p,
-                     uint8_t fingerprint)
+static uint8_t *find_slot(const struct cuckoo *c, size_t j, const struct place *p,
+                          uint8_t fingerprint)
 {
     uint8_t *slot = memchr(bucket_at(c, j, p->first), fingerprint, c->bucket_size);
     return slot ? slot : memchr(bucket_at(c, j, p->second), fingerprint, c->bucket_size);
@@ -95,7 +95,7 @@ static uint8_t *find_newest(const struct cuckoo *c, const struct place *p, uint8
 {
     uint8_t *slot = NULL;
     for (size_t j = c->body.nblocks; !slot && j-- > 0;)
-        slot = find(c, j, p, fingerprint);
+        slot = find_slot(c, j, p, fingerprint);
     return slot;
 }
 
@@ -132,7 +132,7 @@ static bool kick(struct cuckoo *c, const struct place *p)
     return false;
 }
 
-static int grow(struct cuckoo *c)
+static int cuckoo_grow(struct cuckoo *c)
 {
     const size_t n = c->body.nblocks;
     if (!c->expansion)
@@ -144,11 +144,11 @@ static int grow(struct cuckoo *c)
     return body_append_block(&c->body, c->body.blocks[n - 1].nbytes * c->expansion);
 }
 
-static int add_one(struct cuckoo *c, const struct place *p)
+static int cuckoo_add_one(struct cuckoo *c, const struct place *p)
 {
     uint8_t *slot = find_newest(c, p, 0);
     if (!slot && !kick(c, p)) {
-        int error = grow(c);
+        int error = cuckoo_grow(c);
         if (error)
             return error;
         slot = find_newest(c, p, 0);
@@ -166,7 +166,7 @@ static void place_batch(const struct cuckoo *c, const struct perhaps_key *items,
 {
     const size_t filters = c->body.nblocks, ahead = filters < 4 ? filters : 4;
     for (size_t i = 0; i < n; i++)
-        places[i] = place_of(&items[i]);
+        places[i] = place_of_item(&items[i]);
     for (size_t i = 0; n > 1 && i < n; i++)
         for (size_t j = filters - ahead; j < filters; j++) {
             __builtin_prefetch(bucket_at(c, j, places[i].first));
@@ -174,8 +174,8 @@ static void place_batch(const struct cuckoo *c, const struct perhaps_key *items,
         }
 }
 
-static int add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
-               bool *was_present, size_t *done)
+static int cuckoo_add(void *filter, const struct perhaps_key *items, size_t n,
+                      bool unless_present, bool *was_present, size_t *done)
 {
     struct cuckoo *c = filter;
     struct place places[FOREIGN_BATCH];
@@ -186,7 +186,7 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
         for (size_t i = 0; !error && i < some; i++) {
             const struct place *p = &places[i];
             was_present[*done] = unless_present && find_newest(c, p, p->fingerprint);
-            error = was_present[*done] ? 0 : add_one(c, p);
+            error = was_present[*done] ? 0 : cuckoo_add_one(c, p);
             *done += !error;
         }
     }
@@ -196,8 +196,8 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
 /* ---- Ask and remove --------------------------------------------------------------------- */
 
 /* Of an incomplete filter it says "perhaps". */
-static void contains(const void *filter, const struct perhaps_key *items, size_t n,
-                     uint64_t now_ms, bool *present)
+static void cuckoo_contains(const void *filter, const struct perhaps_key *items, size_t n,
+                            uint64_t now_ms, bool *present)
 {
     const struct cuckoo *c = filter;
     const bool is_whole = body_is_whole(&c->body);
@@ -220,10 +220,10 @@ static unsigned count_in(const uint8_t *bucket, unsigned bucket_size, uint8_t fi
     return n;
 }
 
-static uint64_t count(const void *filter, const struct perhaps_key *item)
+static uint64_t cuckoo_count(const void *filter, const struct perhaps_key *item)
 {
     const struct cuckoo *c = filter;
-    const struct place p = place_of(item);
+    const struct place p = place_of_item(item);
     uint64_t n = 0;
     if (!body_is_whole(&c->body))
         return PERHAPS_COUNT_MAX;
@@ -236,10 +236,10 @@ static uint64_t count(const void *filter, const struct perhaps_key *item)
     return n;
 }
 
-static bool remove_(void *filter, const struct perhaps_key *item)
+static bool cuckoo_remove(void *filter, const struct perhaps_key *item)
 {
     struct cuckoo *c = filter;
-    const struct place p = place_of(item);
+    const struct place p = place_of_item(item);
     uint8_t *slot = body_is_whole(&c->body) ? find_newest(c, &p, p.fingerprint) : NULL;
     if (!slot)
         return false;
@@ -258,7 +258,7 @@ static bool empty_filter(struct cuckoo *c, size_t j)
             uint8_t *from = bucket_at(c, j, bucket) + i, *to = NULL;
             const struct place p = { bucket, other_bucket(bucket, *from), *from };
             for (size_t older = 0; *from && !to && older < j; older++)
-                to = find(c, older, &p, 0);
+                to = find_slot(c, older, &p, 0);
             if (to)
                 swap(from, to);
             is_empty = is_empty && !*from;
@@ -289,7 +289,7 @@ static bool is_complete(const void *filter)
     return body_is_whole(&((const struct cuckoo *)filter)->body);
 }
 
-static size_t memory_nbytes(const void *filter)
+static size_t cuckoo_memory_nbytes(const void *filter)
 {
     const struct cuckoo *c = filter;
     return sizeof *c + c->body.memory_nbytes;
@@ -312,7 +312,7 @@ static void info(const void *filter, struct info *info)
     const size_t n = c->body.nblocks;
     double fingerprints = 0;
     *info = (struct info){ .capacity = c->body.nbytes,
-                           .size_nbytes = memory_nbytes(c),
+                           .size_nbytes = cuckoo_memory_nbytes(c),
                            .filters = n,
                            .items = c->items,
                            .deleted = c->deleted,
@@ -330,14 +330,14 @@ static void info(const void *filter, struct info *info)
 
 /* ---- Make and release ------------------------------------------------------------------- */
 
-static void release(void *filter)
+static void cuckoo_release(void *filter)
 {
     struct cuckoo *c = filter;
     body_release(&c->body);
     memory_give(c);
 }
 
-static void *copy(const void *filter)
+static void *cuckoo_copy(const void *filter)
 {
     const struct cuckoo *from = filter;
     struct cuckoo *c = memory_take(sizeof *c);
@@ -346,7 +346,7 @@ static void *copy(const void *filter)
     *c = *from;
     if (!body_copy(&c->body, &from->body))
         return c;
-    release(c);
+    cuckoo_release(c);
     return NULL;
 }
 
@@ -362,7 +362,7 @@ struct numbers {
 };
 
 /* Returns whether RedisBloom makes such filters. */
-static bool is_sound(const struct numbers *n)
+static bool are_sound_numbers(const struct numbers *n)
 {
     if (n->bucket_size < 1 || n->bucket_size > BUCKET_MOST || n->max_iterations < 1 ||
         n->max_iterations > ITERATIONS_MOST || n->expansion > EXPANSION_MOST ||
@@ -378,7 +378,7 @@ static bool is_sound(const struct numbers *n)
 }
 
 /* Makes a filter without its filters. */
-static struct cuckoo *make(const struct numbers *n)
+static struct cuckoo *make_empty(const struct numbers *n)
 {
     struct cuckoo *c = memory_take(sizeof *c);
     if (!c)
@@ -401,7 +401,7 @@ struct __attribute__((packed)) wire {
 
 _Static_assert(sizeof(struct wire) == 38, "these are the bytes of RedisBloom");
 
-static int dump(const void *filter, uint64_t position, struct dump *piece)
+static int cuckoo_dump(const void *filter, uint64_t position, struct dump *piece)
 {
     const struct cuckoo *c = filter;
     if (position)
@@ -420,44 +420,44 @@ static int dump(const void *filter, uint64_t position, struct dump *piece)
 /* In RedisBloom 2.0 the header ended with the 8 bytes of a pointer, which mean nothing.  In
  * a later version a seed stands there, and the highest bit of 'nfilters' is set: those are
  * refused. */
-static bool is_header(const char *bytes, size_t nbytes)
+static bool cuckoo_is_header(const char *bytes, size_t nbytes)
 {
     (void)bytes;
     return nbytes == sizeof(struct wire) || nbytes == sizeof(struct wire) + sizeof(void *);
 }
 
-static void *begin_load(const char *bytes, size_t nbytes, const char **why)
+static void *cuckoo_begin_load(const char *bytes, size_t nbytes, const char **why)
 {
     struct wire wire;
     *why = bad_data;
-    if (!is_header(bytes, nbytes))
+    if (!cuckoo_is_header(bytes, nbytes))
         return NULL;
     memcpy(&wire, bytes, sizeof wire);
     const struct numbers n = { wire.items,    wire.nbuckets,    wire.deleted,
                                wire.nfilters, wire.bucket_size, wire.max_iterations,
                                wire.expansion };
-    if (!is_sound(&n))
+    if (!are_sound_numbers(&n))
         return NULL;
     *why = no_memory;
-    struct cuckoo *c = make(&n);
+    struct cuckoo *c = make_empty(&n);
     for (size_t j = 0; c && j < n.nfilters; j++)
         if (body_expect_block(&c->body, (mask_of(c, j) + 1) * c->bucket_size)) {
-            release(c);
+            cuckoo_release(c);
             return NULL;
         }
     return c;
 }
 
-static int load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
-                const char **why)
+static int cuckoo_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
+                       const char **why)
 {
     return body_load(&((struct cuckoo *)filter)->body, position, bytes, nbytes, why);
 }
 
-static void digest(RedisModuleDigest *digest, const void *filter)
+static void cuckoo_digest(RedisModuleDigest *digest, const void *filter)
 {
     struct dump piece;
-    if (!dump(filter, 0, &piece))
+    if (!cuckoo_dump(filter, 0, &piece))
         server.DigestAddStringBuffer(digest, piece.bytes, piece.nbytes);
     memory_give(piece.memory);
     body_digest(digest, &((const struct cuckoo *)filter)->body);
@@ -465,7 +465,7 @@ static void digest(RedisModuleDigest *digest, const void *filter)
 
 /* ---- RDB -------------------------------------------------------------------------------- */
 
-static void save(RedisModuleIO *rdb, const void *filter)
+static void cuckoo_save(RedisModuleIO *rdb, const void *filter)
 {
     const struct cuckoo *c = filter;
     const bool is_whole = body_is_whole(&c->body);
@@ -488,20 +488,20 @@ static void save(RedisModuleIO *rdb, const void *filter)
 
 static struct cuckoo *read_filters(RedisModuleIO *rdb, const struct numbers *n)
 {
-    struct cuckoo *c = make(n);
+    struct cuckoo *c = make_empty(n);
     for (size_t j = 0; c && j < n->nfilters; j++) {
         const uint64_t nbuckets = server.LoadUnsigned(rdb);
         uint64_t nbytes;
         if (!server.IsIOError(rdb) && nbuckets == mask_of(c, j) + 1 &&
             body_read_block(&c->body, rdb, &nbytes) && nbytes == nbuckets * c->bucket_size)
             continue;
-        release(c);
+        cuckoo_release(c);
         return NULL;
     }
     return c;
 }
 
-static void *read_(RedisModuleIO *rdb, int encoding)
+static void *cuckoo_read(RedisModuleIO *rdb, int encoding)
 {
     if (encoding != ENCODING) {
         rdb_refuse(rdb, encoding < ENCODING ? other_hash : later);
@@ -520,7 +520,7 @@ static void *read_(RedisModuleIO *rdb, int encoding)
         ;
     else if (!n.nfilters)
         c = part_read(rdb, &redis_cuckoo, &why);
-    else if (is_sound(&n))
+    else if (are_sound_numbers(&n))
         c = read_filters(rdb, &n);
     if (!c)
         rdb_refuse(rdb, why);
@@ -531,23 +531,23 @@ struct form redis_cuckoo = {
     .type_name = "MBbloomCF",
     .encoding = ENCODING,
     .family = FAMILY_CUCKOO,
-    .add = add,
-    .contains = contains,
-    .count = count,
-    .remove = remove_,
+    .add = cuckoo_add,
+    .contains = cuckoo_contains,
+    .count = cuckoo_count,
+    .remove = cuckoo_remove,
     .compact = compact,
     .info = info,
     .items = items,
     .is_complete = is_complete,
-    .dump = dump,
-    .is_header = is_header,
-    .begin_load = begin_load,
-    .load = load,
-    .read = read_,
-    .save = save,
-    .memory_nbytes = memory_nbytes,
-    .digest = digest,
-    .release = release,
-    .copy = copy,
+    .dump = cuckoo_dump,
+    .is_header = cuckoo_is_header,
+    .begin_load = cuckoo_begin_load,
+    .load = cuckoo_load,
+    .read = cuckoo_read,
+    .save = cuckoo_save,
+    .memory_nbytes = cuckoo_memory_nbytes,
+    .digest = cuckoo_digest,
+    .release = cuckoo_release,
+    .copy = cuckoo_copy,
     .defrag = defrag,
 };

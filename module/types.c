@@ -50,20 +50,20 @@ static void rewrite(const struct form *form, RedisModuleIO *aof, RedisModuleStri
     running_end();
 }
 
-static void save(const struct form *form, RedisModuleIO *rdb, const void *filter)
+static void save_form(const struct form *form, RedisModuleIO *rdb, const void *filter)
 {
     running_save();
     form->save(rdb, filter);
     running_end();
 }
 
-static void release(const struct form *form, void *filter)
+static void release_form(const struct form *form, void *filter)
 {
     __atomic_fetch_sub(&tally.filters, 1, __ATOMIC_RELAXED);
     form->release(filter);
 }
 
-static void *copy(const struct form *form, const void *filter)
+static void *copy_form(const struct form *form, const void *filter)
 {
     running_command(NULL);
     void *copied = form->copy(filter);
@@ -81,7 +81,7 @@ static void *copy(const struct form *form, const void *filter)
     }                                                                                          \
     static void form##_save(RedisModuleIO *rdb, void *filter)                                  \
     {                                                                                          \
-        save(&(form), rdb, filter);                                                            \
+        save_form(&(form), rdb, filter);                                                       \
     }                                                                                          \
     static void form##_rewrite(RedisModuleIO *aof, RedisModuleString *key, void *filter)       \
     {                                                                                          \
@@ -97,7 +97,7 @@ static void *copy(const struct form *form, const void *filter)
     }                                                                                          \
     static void form##_release(void *filter)                                                   \
     {                                                                                          \
-        release(&(form), filter);                                                              \
+        release_form(&(form), filter);                                                         \
     }                                                                                          \
     static size_t form##_effort(RedisModuleString *key, const void *filter)                    \
     {                                                                                          \
@@ -109,7 +109,7 @@ static void *copy(const struct form *form, const void *filter)
     {                                                                                          \
         (void)from;                                                                            \
         (void)to;                                                                              \
-        return copy(&(form), filter);                                                          \
+        return copy_form(&(form), filter);                                                     \
     }                                                                                          \
     static int form##_defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **filter) \
     {                                                                                          \

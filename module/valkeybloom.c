@@ -126,7 +126,7 @@ int valkeybloom_make_room(struct valkeybloom *bloom)
 }
 
 /* Appends an empty layer.  Returns 0, PERHAPS_ERR_LAYERS or _MEMORY. */
-static int append(struct valkeybloom *bloom, uint64_t capacity)
+static int append_layer(struct valkeybloom *bloom, uint64_t capacity)
 {
     const double fpr = fpr_of(bloom, bloom->body.nblocks);
     if (!(fpr > DBL_MIN))
@@ -145,7 +145,7 @@ static int append(struct valkeybloom *bloom, uint64_t capacity)
     return 0;
 }
 
-static int grow(struct valkeybloom *bloom)
+static int grow_layers(struct valkeybloom *bloom)
 {
     uint64_t capacity;
     if (!bloom->expansion)
@@ -153,7 +153,7 @@ static int grow(struct valkeybloom *bloom)
     if (__builtin_mul_overflow(bloom->layers[bloom->body.nblocks - 1].capacity,
                                bloom->expansion, &capacity))
         return PERHAPS_ERR_LAYERS;
-    return append(bloom, capacity);
+    return append_layer(bloom, capacity);
 }
 
 /* ---- Add and ask ------------------------------------------------------------------------- */
@@ -221,13 +221,13 @@ static bool is_in(const struct valkeybloom *bloom, const struct hashed *h)
     return false;
 }
 
-static int add_one(struct valkeybloom *bloom, const struct hashed *h, bool *was_present)
+static int valkey_add_one(struct valkeybloom *bloom, const struct hashed *h, bool *was_present)
 {
     const struct valkeybloom_layer *full = &bloom->layers[bloom->body.nblocks - 1];
     *was_present = is_in(bloom, h);
     if (*was_present)
         return 0;
-    int error = full->items >= full->capacity ? grow(bloom) : 0;
+    int error = full->items >= full->capacity ? grow_layers(bloom) : 0;
     if (error)
         return error;
     const size_t newest = bloom->body.nblocks - 1;
@@ -253,7 +253,7 @@ int valkeybloom_add(void *filter, const struct perhaps_key *items, size_t n,
         const size_t left = n - *done, some = left < FOREIGN_BATCH ? left : FOREIGN_BATCH;
         hash_batch(bloom, items + *done, some, hashed);
         for (size_t i = 0; !error && i < some; i++) {
-            error = add_one(bloom, &hashed[i], &was_present[*done]);
+            error = valkey_add_one(bloom, &hashed[i], &was_present[*done]);
             *done += !error;
         }
     }
@@ -364,7 +364,7 @@ void *valkeybloom_create(const struct valkeybloom_wish *wish, const char **why)
     bloom->expansion = wish->expansion;
     memcpy(bloom->seed, wish->seed, SEED_NBYTES);
     int error =
-        valkeybloom_is_sound(bloom) ? append(bloom, wish->capacity) : PERHAPS_ERR_LAYERS;
+        valkeybloom_is_sound(bloom) ? append_layer(bloom, wish->capacity) : PERHAPS_ERR_LAYERS;
     if (!error)
         return bloom;
     if (error != PERHAPS_ERR_MEMORY)

@@ -31,7 +31,7 @@ struct reader {
     size_t left;
 };
 
-static bool take(struct reader *r, void *to, size_t nbytes)
+static bool take_from_reader(struct reader *r, void *to, size_t nbytes)
 {
     if (r->left < nbytes)
         return false;
@@ -46,13 +46,13 @@ static const char *decode_layer(struct valkeybloom *bloom, struct reader *r)
 {
     uint64_t nbytes;
     struct valkeybloom_layer layer;
-    if (!take(r, &nbytes, sizeof nbytes) || nbytes > r->left)
+    if (!take_from_reader(r, &nbytes, sizeof nbytes) || nbytes > r->left)
         return bad_dump;
     const char *block = r->at;
     r->at += nbytes;
     r->left -= nbytes;
-    if (!take(r, &layer.items, sizeof layer.items) ||
-        !take(r, &layer.capacity, sizeof layer.capacity))
+    if (!take_from_reader(r, &layer.items, sizeof layer.items) ||
+        !take_from_reader(r, &layer.capacity, sizeof layer.capacity))
         return bad_dump;
     const char *why;
     int error = valkeybloom_expect_layer(bloom, layer, nbytes);
@@ -70,11 +70,12 @@ static const char *decode(struct valkeybloom *bloom, struct reader *r)
     uint64_t nlayers;
     uint8_t is_random;
     const char *problem = NULL;
-    if (!take(r, &bloom->expansion, sizeof bloom->expansion) ||
-        !take(r, &bloom->fpr, sizeof bloom->fpr) ||
-        !take(r, &bloom->tightening, sizeof bloom->tightening) ||
-        !take(r, &is_random, sizeof is_random) || !take(r, &nlayers, sizeof nlayers) ||
-        is_random > 1 || !nlayers || !valkeybloom_is_sound(bloom))
+    if (!take_from_reader(r, &bloom->expansion, sizeof bloom->expansion) ||
+        !take_from_reader(r, &bloom->fpr, sizeof bloom->fpr) ||
+        !take_from_reader(r, &bloom->tightening, sizeof bloom->tightening) ||
+        !take_from_reader(r, &is_random, sizeof is_random) ||
+        !take_from_reader(r, &nlayers, sizeof nlayers) || is_random > 1 || !nlayers ||
+        !valkeybloom_is_sound(bloom))
         return bad_dump;
     while (!problem && bloom->body.nblocks < nlayers)
         problem = decode_layer(bloom, r);
@@ -88,7 +89,7 @@ void *valkeybloom_decode(const char *bytes, size_t nbytes, const char **why)
     struct reader r = { bytes, nbytes };
     uint8_t version;
     *why = bad_dump;
-    if (!take(&r, &version, sizeof version))
+    if (!take_from_reader(&r, &version, sizeof version))
         return NULL;
     *why = "ERR bloom object decoding failed. Unsupported version";
     if (version != ENCODING)
@@ -114,7 +115,7 @@ struct __attribute__((packed)) wire_layer {
     uint64_t nbytes, capacity, items;
 };
 
-static int dump(const void *filter, uint64_t position, struct dump *piece)
+static int valkey_dump(const void *filter, uint64_t position, struct dump *piece)
 {
     const struct valkeybloom *bloom = filter;
     const size_t n = bloom->body.nblocks;
@@ -141,7 +142,7 @@ static int dump(const void *filter, uint64_t position, struct dump *piece)
     return 0;
 }
 
-static bool is_header(const char *bytes, size_t nbytes)
+static bool valkey_is_header(const char *bytes, size_t nbytes)
 {
     struct wire_head head;
     if (nbytes <= sizeof head || memcmp(bytes, magic, sizeof magic) != 0)
@@ -173,10 +174,10 @@ static const char *decode_header(struct valkeybloom *bloom, const char *bytes)
     return !error ? NULL : error == PERHAPS_ERR_MEMORY ? no_memory : bad_data;
 }
 
-static void *begin_load(const char *bytes, size_t nbytes, const char **why)
+static void *valkey_begin_load(const char *bytes, size_t nbytes, const char **why)
 {
     *why = bad_data;
-    if (!is_header(bytes, nbytes))
+    if (!valkey_is_header(bytes, nbytes))
         return NULL;
     struct valkeybloom *bloom = memory_take(sizeof *bloom);
     *why = bloom ? decode_header(bloom, bytes) : no_memory;
@@ -185,8 +186,8 @@ static void *begin_load(const char *bytes, size_t nbytes, const char **why)
 
 /* The headers of blocks say nothing that the first piece does not; whatever came in their place
  * is written over. */
-static int load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
-                const char **why)
+static int valkey_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
+                       const char **why)
 {
     struct valkeybloom *bloom = filter;
     int error = body_load(&bloom->body, position, bytes, nbytes, why);
@@ -195,10 +196,10 @@ static int load(void *filter, uint64_t position, const char *bytes, size_t nbyte
     return error;
 }
 
-static void digest(RedisModuleDigest *digest, const void *filter)
+static void valkey_digest(RedisModuleDigest *digest, const void *filter)
 {
     struct dump piece;
-    if (!dump(filter, 0, &piece))
+    if (!valkey_dump(filter, 0, &piece))
         server.DigestAddStringBuffer(digest, piece.bytes, piece.nbytes);
     memory_give(piece.memory);
     body_digest(digest, &((const struct valkeybloom *)filter)->body);
@@ -206,7 +207,7 @@ static void digest(RedisModuleDigest *digest, const void *filter)
 
 /* ---- RDB --------------------------------------------------------------------------------- */
 
-static void save(RedisModuleIO *rdb, const void *filter)
+static void valkey_save(RedisModuleIO *rdb, const void *filter)
 {
     const struct valkeybloom *bloom = filter;
     const bool is_whole = body_is_whole(&bloom->body);
@@ -263,7 +264,7 @@ static struct valkeybloom *read_layers(RedisModuleIO *rdb, const struct valkeybl
     return NULL;
 }
 
-static void *read_(RedisModuleIO *rdb, int encoding)
+static void *valkey_read(RedisModuleIO *rdb, int encoding)
 {
     if (encoding != ENCODING) {
         rdb_refuse(rdb, later);
@@ -297,14 +298,14 @@ struct form valkey_bloom = {
     .layer = valkeybloom_layer,
     .items = valkeybloom_items,
     .is_complete = valkeybloom_is_complete,
-    .dump = dump,
-    .is_header = is_header,
-    .begin_load = begin_load,
-    .load = load,
-    .read = read_,
-    .save = save,
+    .dump = valkey_dump,
+    .is_header = valkey_is_header,
+    .begin_load = valkey_begin_load,
+    .load = valkey_load,
+    .read = valkey_read,
+    .save = valkey_save,
     .memory_nbytes = valkeybloom_memory_nbytes,
-    .digest = digest,
+    .digest = valkey_digest,
     .release = valkeybloom_release,
     .copy = valkeybloom_copy,
     .defrag = valkeybloom_defrag,

@@ -22,7 +22,7 @@ struct pool {
     MemoryContextCallback at_end;
 };
 
-static void release(void *context)
+static void release_pool(void *context)
 {
     struct pool *pool = context;
     perhaps_builder_free(pool->builder);
@@ -34,7 +34,7 @@ static void release(void *context)
 static struct pool *pool_create(MemoryContext context)
 {
     struct pool *pool = MemoryContextAllocZero(context, sizeof *pool);
-    pool->at_end = (MemoryContextCallback){ .func = release, .arg = pool };
+    pool->at_end = (MemoryContextCallback){ .func = release_pool, .arg = pool };
     MemoryContextRegisterResetCallback(context, &pool->at_end);
     return pool;
 }
@@ -77,7 +77,7 @@ static void make_builder(struct pool *pool)
 
 /* ---- Keys to the pool ---------------------------------------------------------------- */
 
-static void flush(struct pool *pool)
+static void flush_pool(struct pool *pool)
 {
     struct perhaps_keys keys;
     int error;
@@ -111,8 +111,8 @@ static struct sizes sizes_of(FunctionCallInfo call, const struct varlena **kind)
     return sizes;
 }
 
-static struct pool *begin(FunctionCallInfo call, const struct sizes *sizes,
-                          const struct varlena *kind)
+static struct pool *begin_pool(FunctionCallInfo call, const struct sizes *sizes,
+                               const struct varlena *kind)
 {
     MemoryContext context = aggregate_context(call);
     struct pool *pool = pool_create(context);
@@ -129,7 +129,7 @@ static struct pool *begin(FunctionCallInfo call, const struct sizes *sizes,
     return pool;
 }
 
-static bool is_same(const struct sizes *a, const struct sizes *b)
+static bool are_same_sizes(const struct sizes *a, const struct sizes *b)
 {
     return a->fpr == b->fpr && a->capacity == b->capacity && a->seed == b->seed;
 }
@@ -148,22 +148,22 @@ Datum pg_perhaps_build_add(PG_FUNCTION_ARGS)
         fcinfo->flinfo->fn_extra = type;
     }
     if (!pool)
-        pool = begin(fcinfo, &sizes, kind);
-    else if (!is_same(&sizes, &pool->sizes))
+        pool = begin_pool(fcinfo, &sizes, kind);
+    else if (!are_same_sizes(&sizes, &pool->sizes))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("perhaps_build: fpr, capacity and seed must be the same in all "
                                "rows")));
     if (!PG_ARGISNULL(1)) {
         key_of(type, PG_GETARG_DATUM(1), &key);
         if (gathered_append(pool->gathered, &key))
-            flush(pool);
+            flush_pool(pool);
     }
     PG_RETURN_POINTER(pool);
 }
 
 /* ---- Unions -------------------------------------------------------------------------- */
 
-static void unite(struct pool *pool, const perhaps_filter *other)
+static void unite_into_pool(struct pool *pool, const perhaps_filter *other)
 {
     int error = pool->loaded.filter ? perhaps_merge(pool->loaded.filter, other)
                                     : perhaps_clone(other, &pool->loaded.filter);
@@ -188,7 +188,7 @@ Datum pg_perhaps_merge_add(PG_FUNCTION_ARGS)
     } else {
         struct loaded *other = owned();
         load_value(PG_GETARG_DATUM(1), other);
-        unite(pool, other->filter);
+        unite_into_pool(pool, other->filter);
         owned_free(other);
     }
     PG_RETURN_POINTER(pool);
@@ -206,10 +206,10 @@ Datum pg_perhaps_build_combine(PG_FUNCTION_ARGS)
         PG_RETURN_NULL();
     if (!pool)
         pool = pool_create(context);
-    flush(pool);
+    flush_pool(pool);
     if (other) {
-        flush(other);
-        unite(pool, other->loaded.filter);
+        flush_pool(other);
+        unite_into_pool(pool, other->loaded.filter);
     }
     PG_RETURN_POINTER(pool);
 }
@@ -219,7 +219,7 @@ Datum pg_perhaps_build_serialize(PG_FUNCTION_ARGS)
 {
     struct pool *pool = (struct pool *)PG_GETARG_POINTER(0);
     (void)aggregate_context(fcinfo);
-    flush(pool);
+    flush_pool(pool);
     return value_of(pool->loaded.filter);
 }
 
@@ -244,7 +244,7 @@ Datum pg_perhaps_build_final(PG_FUNCTION_ARGS)
     (void)aggregate_context(fcinfo);
     if (!pool)
         PG_RETURN_NULL();
-    flush(pool);
+    flush_pool(pool);
     if (pool->loaded.filter)
         return value_of(pool->loaded.filter);
     if (!pool->builder)
@@ -253,6 +253,6 @@ Datum pg_perhaps_build_final(PG_FUNCTION_ARGS)
     if (error)
         fail(error, "perhaps_build");
     value = value_of(pool->loaded.filter);
-    release(pool);
+    release_pool(pool);
     return value;
 }

@@ -21,8 +21,8 @@ static struct perhaps_keys as_keys(const struct site *site, const struct loaded 
     return perhaps_keys_hashed(integer, 1);
 }
 
-static inline void take(const struct site *site, const struct loaded *loaded, Datum value,
-                        struct key *key)
+static inline void take_question(const struct site *site, const struct loaded *loaded,
+                                 Datum value, struct key *key)
 {
     key_of(site_key_type(site), value, key);
     if (unlikely(loaded->ignores_case))
@@ -34,7 +34,7 @@ bool ask(const struct site *site, const struct loaded *loaded, Datum value)
     struct perhaps_hashed integer;
     struct perhaps_keys keys;
     struct key key;
-    take(site, loaded, value, &key);
+    take_question(site, loaded, value, &key);
     if (likely(!loaded->is_bitmap))
         return perhaps_contains(loaded->filter, key.bytes, key.nbytes);
     keys = as_keys(site, loaded, &key, &integer);
@@ -59,7 +59,7 @@ Datum pg_perhaps_count(PG_FUNCTION_ARGS)
     struct key key;
     uint64 count;
     int error;
-    take(site, loaded, PG_GETARG_DATUM(1), &key);
+    take_question(site, loaded, PG_GETARG_DATUM(1), &key);
     keys = as_keys(site, loaded, &key, &integer);
     error = perhaps_count_many(loaded->filter, &keys, &count);
     if (error)

@@ -23,8 +23,8 @@ static int run_remove(perhaps_filter *filter, const struct perhaps_keys *keys)
 }
 
 /* Does it with the keys that were gathered. */
-static void flush(const struct change *change, const struct loaded *loaded,
-                  const struct key_type *type, struct gathered *gathered)
+static void flush_gathered(const struct change *change, const struct loaded *loaded,
+                           const struct key_type *type, struct gathered *gathered)
 {
     struct perhaps_keys keys =
         gathered_keys(gathered, loaded->is_bitmap && key_is_integer(type));
@@ -35,15 +35,15 @@ static void flush(const struct change *change, const struct loaded *loaded,
     CHECK_FOR_INTERRUPTS();
 }
 
-static void gather(const struct change *change, const struct loaded *loaded,
-                   const struct key_type *type, Datum value, struct gathered *gathered)
+static void gather_key(const struct change *change, const struct loaded *loaded,
+                       const struct key_type *type, Datum value, struct gathered *gathered)
 {
     struct key key;
     key_of(type, value, &key);
     if (loaded->ignores_case)
         key_fold(type, &key);
     if (gathered_append(gathered, &key))
-        flush(change, loaded, type, gathered);
+        flush_gathered(change, loaded, type, gathered);
 }
 
 static void gather_array(const struct change *change, const struct loaded *loaded,
@@ -56,7 +56,7 @@ static void gather_array(const struct change *change, const struct loaded *loade
                       type->element_by_value, type->element_align, &element, &is_null, &n);
     for (int i = 0; i < n; i++)
         if (!is_null[i])
-            gather(change, loaded, type, element[i], gathered);
+            gather_key(change, loaded, type, element[i], gathered);
 }
 
 static const struct key_type *key_type_of(FunctionCallInfo call)
@@ -87,8 +87,8 @@ static Datum change_value(FunctionCallInfo call, const struct change *change)
     loaded = owned();
     gathered = gathered_create(CurrentMemoryContext);
     load_value(call->args[0].value, loaded);
-    (type->is_array ? gather_array : gather)(change, loaded, type, value, gathered);
-    flush(change, loaded, type, gathered);
+    (type->is_array ? gather_array : gather_key)(change, loaded, type, value, gathered);
+    flush_gathered(change, loaded, type, gathered);
     changed = value_of(loaded->filter);
     owned_free(loaded);
     return changed;

@@ -64,7 +64,7 @@ static int order_of_bytes(struct varlena *a, struct varlena *b)
 }
 
 /* Returns less than 0, 0, or more.  The order means nothing but that equal values are equal. */
-static int compare(Datum left, Datum right)
+static int compare_values(Datum left, Datum right)
 {
     struct varlena *a = (struct varlena *)DatumGetPointer(left);
     struct varlena *b = (struct varlena *)DatumGetPointer(right);
@@ -86,43 +86,43 @@ static int compare(Datum left, Datum right)
 PG_FUNCTION_INFO_V1(pg_perhaps_eq);
 Datum pg_perhaps_eq(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_BOOL(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) == 0);
+    PG_RETURN_BOOL(compare_values(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) == 0);
 }
 
 PG_FUNCTION_INFO_V1(pg_perhaps_ne);
 Datum pg_perhaps_ne(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_BOOL(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) != 0);
+    PG_RETURN_BOOL(compare_values(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) != 0);
 }
 
 PG_FUNCTION_INFO_V1(pg_perhaps_lt);
 Datum pg_perhaps_lt(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_BOOL(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) < 0);
+    PG_RETURN_BOOL(compare_values(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) < 0);
 }
 
 PG_FUNCTION_INFO_V1(pg_perhaps_le);
 Datum pg_perhaps_le(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_BOOL(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) <= 0);
+    PG_RETURN_BOOL(compare_values(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) <= 0);
 }
 
 PG_FUNCTION_INFO_V1(pg_perhaps_ge);
 Datum pg_perhaps_ge(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_BOOL(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) >= 0);
+    PG_RETURN_BOOL(compare_values(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) >= 0);
 }
 
 PG_FUNCTION_INFO_V1(pg_perhaps_gt);
 Datum pg_perhaps_gt(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_BOOL(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) > 0);
+    PG_RETURN_BOOL(compare_values(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)) > 0);
 }
 
 PG_FUNCTION_INFO_V1(pg_perhaps_cmp);
 Datum pg_perhaps_cmp(PG_FUNCTION_ARGS)
 {
-    PG_RETURN_INT32(compare(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)));
+    PG_RETURN_INT32(compare_values(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1)));
 }
 
 /* The outline is of the bytes alone, and so the same for equal values. */

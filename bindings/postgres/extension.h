@@ -1,4 +1,4 @@
-/* extension.h - what the parts of the extension share.
+/* extension.h - what the files of the extension share.
  *
  * A value of the type perhaps is a varlena whose bytes are a filter file, as this library wrote
  * it: whatever comes in is loaded, which checks all of it, and written again.  Filters live
@@ -161,9 +161,5 @@ const struct loaded *site_load(struct site *site, Datum value);
 
 /* Returns whether the filter perhaps contains the key that a value is. */
 bool ask(const struct site *site, const struct loaded *loaded, Datum value);
-
-/* ---- files.c ------------------------------------------------------------------------- */
-
-void files_define_settings(void);
 
 #endif

@@ -46,7 +46,9 @@ static bool check_folder(char **value, void **extra, GucSource source)
     return false;
 }
 
-void files_define_settings(void)
+PG_MODULE_MAGIC;
+
+void _PG_init(void)
 {
     DefineCustomStringVariable("perhaps.folder",
                                "The folder whose files perhaps_contains_file() may ask.",
@@ -137,7 +139,7 @@ static bool is_still_there(const struct file *file)
 }
 
 /* Takes a file off the list: the one of this name, or the last one if the list is full. */
-static struct file *take(const char *name)
+static struct file *unlist_file(const char *name)
 {
     struct file **at = &files;
     int n = 0;
@@ -157,7 +159,7 @@ static struct file *take(const char *name)
     return file;
 }
 
-static const struct loaded *find(const char *name)
+static const struct loaded *find_file(const char *name)
 {
     const TimestampTz now = GetCurrentStatementStartTimestamp();
     struct file *file;
@@ -165,7 +167,7 @@ static const struct loaded *find(const char *name)
         !strcmp(files->folder, folder_setting))
         return &files->loaded;
     check_name(name);
-    file = take(name);
+    file = unlist_file(name);
     if (file && file->looked != now && !is_still_there(file)) {
         close_file(file);
         file = NULL;
@@ -188,7 +190,7 @@ Datum pg_perhaps_contains_file(PG_FUNCTION_ARGS)
 {
     struct site *site = site_of(fcinfo, 1);
     char *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-    const struct loaded *loaded = find(name);
+    const struct loaded *loaded = find_file(name);
     pfree(name);
     PG_RETURN_BOOL(ask(site, loaded, PG_GETARG_DATUM(1)));
 }

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-static _Noreturn void refuse(Oid type)
+static _Noreturn void refuse_type(Oid type)
 {
     ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH),
                     errmsg("a value of type %s is no key", format_type_be(type)),
@@ -47,7 +47,7 @@ static enum key_form form_of(Oid type, Oid shown)
     default:
         if (TypeCategory(type) == TYPCATEGORY_STRING && IsBinaryCoercible(type, TEXTOID))
             return KEY_TEXT;
-        refuse(shown);
+        refuse_type(shown);
     }
 }
 
@@ -180,7 +180,7 @@ struct gathered *gathered_create(MemoryContext context)
 }
 
 /* Makes room for a key.  A long one gets what it needs, since a value has less than 1 GiB. */
-static void make_room(struct gathered *keys, size_t nbytes)
+static void make_room_for_key(struct gathered *keys, size_t nbytes)
 {
     const size_t needs = keys->offset[keys->count] + nbytes;
     size_t room = keys->room ? keys->room : GATHERED_NBYTES_LEAST;
@@ -196,7 +196,7 @@ static void make_room(struct gathered *keys, size_t nbytes)
 bool gathered_append(struct gathered *keys, const struct key *key)
 {
     const uint32 at = keys->offset[keys->count];
-    make_room(keys, key->nbytes);
+    make_room_for_key(keys, key->nbytes);
     if (key->nbytes)
         memcpy(keys->bytes + at, key->bytes, key->nbytes);
     keys->offset[++keys->count] = at + (uint32)key->nbytes;

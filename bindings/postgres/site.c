@@ -60,7 +60,7 @@ static bool identify_bytes(const struct varlena *value, struct identity *identit
     return true;
 }
 
-static bool is_same(const struct identity *a, const struct identity *b)
+static bool is_same_value(const struct identity *a, const struct identity *b)
 {
     return a->first == b->first && a->second == b->second && a->nbytes == b->nbytes &&
            a->is_toasted == b->is_toasted;
@@ -69,11 +69,11 @@ static bool is_same(const struct identity *a, const struct identity *b)
 /* ---- The table of filters ------------------------------------------------------------ */
 
 /* Returns the slot of this identity, or the empty one where it would be. */
-static struct slot *find(const struct site *site, const struct identity *identity)
+static struct slot *find_slot(const struct site *site, const struct identity *identity)
 {
     const uint32 mask = site->nslots - 1;
     uint32 i = murmurhash32((uint32)identity->first ^ (uint32)(identity->first >> 32)) & mask;
-    while (site->slots[i].loaded.filter && !is_same(&site->slots[i].identity, identity))
+    while (site->slots[i].loaded.filter && !is_same_value(&site->slots[i].identity, identity))
         i = (i + 1) & mask;
     return &site->slots[i];
 }
@@ -86,14 +86,14 @@ static void forget_all(struct site *site)
     site->nbytes = 0;
 }
 
-static void release(void *context)
+static void release_site(void *context)
 {
     struct site *site = context;
     forget_all(site);
     owned_free(&site->last.loaded);
 }
 
-static void make_room(struct site *site)
+static void make_slots(struct site *site)
 {
     enum { SLOTS_LEAST = 4 };
     struct slot *old = site->slots;
@@ -105,7 +105,7 @@ static void make_room(struct site *site)
     site->nslots = Max(2 * nold, (uint32)SLOTS_LEAST);
     for (uint32 i = 0; i < nold; i++)
         if (old[i].loaded.filter)
-            *find(site, &old[i].identity) = old[i];
+            *find_slot(site, &old[i].identity) = old[i];
     if (old)
         pfree(old);
 }
@@ -120,7 +120,7 @@ struct site *site_of(FunctionCallInfo call, int key_argument)
     site = MemoryContextAllocZero(call->flinfo->fn_mcxt, sizeof *site);
     site->context = call->flinfo->fn_mcxt;
     key_type_of_argument(call, key_argument, false, &site->key_type);
-    site->at_end = (MemoryContextCallback){ .func = release, .arg = site };
+    site->at_end = (MemoryContextCallback){ .func = release_site, .arg = site };
     MemoryContextRegisterResetCallback(site->context, &site->at_end);
     call->flinfo->fn_extra = site;
     return site;
@@ -135,13 +135,13 @@ const struct key_type *site_key_type(const struct site *site)
 static const struct loaded *load_toasted(struct site *site, Datum value,
                                          const struct identity *identity)
 {
-    struct slot *slot = site->nslots ? find(site, identity) : NULL;
+    struct slot *slot = site->nslots ? find_slot(site, identity) : NULL;
     if (likely(slot && slot->loaded.filter))
         return &slot->loaded;
     if (site->nbytes + identity->nbytes > get_hash_memory_limit())
         forget_all(site);
-    make_room(site);
-    slot = find(site, identity);
+    make_slots(site);
+    slot = find_slot(site, identity);
     slot->identity = *identity;
     load_value(value, &slot->loaded);
     site->nused++;
@@ -153,7 +153,7 @@ static const struct loaded *load_toasted(struct site *site, Datum value,
 static const struct loaded *load_bytes_once(struct site *site, Datum value,
                                             const struct identity *identity)
 {
-    if (site->last.loaded.filter && is_same(&site->last.identity, identity))
+    if (site->last.loaded.filter && is_same_value(&site->last.identity, identity))
         return &site->last.loaded;
     owned_free(&site->last.loaded);
     load_value(value, &site->last.loaded);

@@ -9,13 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-PG_MODULE_MAGIC;
-
-void _PG_init(void)
-{
-    files_define_settings();
-}
-
 /* ---- Filters of values --------------------------------------------------------------- */
 
 struct owner {
@@ -29,7 +22,7 @@ void owned_free(struct loaded *owned)
     owned->filter = NULL;
 }
 
-static void release(void *context)
+static void release_owner(void *context)
 {
     owned_free(context);
 }
@@ -37,7 +30,7 @@ static void release(void *context)
 struct loaded *owned(void)
 {
     struct owner *owner = palloc0(sizeof *owner);
-    owner->at_end = (MemoryContextCallback){ .func = release, .arg = &owner->loaded };
+    owner->at_end = (MemoryContextCallback){ .func = release_owner, .arg = &owner->loaded };
     MemoryContextRegisterResetCallback(CurrentMemoryContext, &owner->at_end);
     return &owner->loaded;
 }
@@ -133,7 +126,7 @@ static void check_kind(const char *name)
 
 /* Reads the name of a kind, and what the filter is to be able to do: words with blanks or
  * commas between them.  Returns the name, or NULL if the library chooses. */
-static const char *read_kind(const char *text, unsigned *needs)
+static const char *read_kind_and_needs(const char *text, unsigned *needs)
 {
     static const char between[] = ", ";
     const char *name = NULL;
@@ -171,7 +164,7 @@ void options_of(const struct sizes *sizes, struct perhaps_options *options)
                      .seed = sizes->seed ? (uint64)sizes->seed : DEFAULT_SEED },
     };
     if (sizes->kind)
-        options->kind = read_kind(sizes->kind, &options->needs);
+        options->kind = read_kind_and_needs(sizes->kind, &options->needs);
 }
 
 int64 seed_of(Datum seed)

@@ -20,7 +20,7 @@ enum { BATCH_KEYS = 4096, BATCH_NBYTES = 256 << 10 };
  * pieces are sorted, and later.) */
 #define MEMORY_NBYTES (UINT64_C(512) << 20)
 
-static uint64_t memory_nbytes(void)
+static uint64_t builder_memory_nbytes(void)
 {
     const uint64_t most = perhaps_host_memory_nbytes() / 4;
     return MEMORY_NBYTES < most ? MEMORY_NBYTES : most;
@@ -41,7 +41,7 @@ struct building {
     char bytes[BATCH_NBYTES];
 };
 
-static void release(struct building *b)
+static void release_building(struct building *b)
 {
     perhaps_builder_free(b->builder);
     sqlite3_free(b->options);
@@ -78,7 +78,7 @@ static bool take_options(sqlite3_context *context, struct building *b, sqlite3_v
 
 /* Completes the options.  A filter whose size is told is refused before it is made if a BLOB
  * cannot have that size. */
-static bool complete(sqlite3_context *context, struct choices *choices)
+static bool complete_options(sqlite3_context *context, struct choices *choices)
 {
     const struct connection *c = connection_of(context);
     struct perhaps_options *o = &choices->options;
@@ -97,16 +97,17 @@ static bool complete(sqlite3_context *context, struct choices *choices)
 }
 
 /* Makes the builder.  Returns false after it has failed the call. */
-static bool begin(sqlite3_context *context, struct building *b, int nargs, sqlite3_value **args)
+static bool begin_building(sqlite3_context *context, struct building *b, int nargs,
+                           sqlite3_value **args)
 {
     struct choices choices = { 0 };
-    const struct perhaps_build_options how = { .memory_nbytes = memory_nbytes(),
+    const struct perhaps_build_options how = { .memory_nbytes = builder_memory_nbytes(),
                                                .leaves_room = true };
     if (!take_fpr(context, args[1], &b->fpr) ||
         !take_options(context, b, nargs > 2 ? args[2] : NULL, &choices))
         return false;
     choices.options.fpr = b->fpr;
-    if (!complete(context, &choices))
+    if (!complete_options(context, &choices))
         return false;
     int error = perhaps_builder_create(&choices.options, &how, &b->builder);
     if (error)
@@ -116,7 +117,7 @@ static bool begin(sqlite3_context *context, struct building *b, int nargs, sqlit
 
 /* ---- Rows ---------------------------------------------------------------------------- */
 
-static int flush(struct building *b)
+static int flush_keys(struct building *b)
 {
     const struct perhaps_keys keys = perhaps_keys_offsets32(b->bytes, b->offset, b->nkeys);
     int error = b->nkeys ? perhaps_builder_add_many(b->builder, &keys) : 0;
@@ -124,13 +125,13 @@ static int flush(struct building *b)
     return error;
 }
 
-static int add(struct building *b, const struct key *key)
+static int gather_key(struct building *b, const struct key *key)
 {
     const struct perhaps_key large = { key->bytes, key->nbytes };
     const struct perhaps_keys one = perhaps_keys_each(&large, 1);
     int error = 0;
     if (b->nkeys == BATCH_KEYS || key->nbytes > BATCH_NBYTES - b->offset[b->nkeys])
-        error = flush(b);
+        error = flush_keys(b);
     if (error)
         return error;
     if (key->nbytes > BATCH_NBYTES)
@@ -157,7 +158,7 @@ static bool take_row(sqlite3_context *context, struct building *b, int nargs,
                      sqlite3_value **args)
 {
     struct key key;
-    if (!b->builder && !begin(context, b, nargs, args))
+    if (!b->builder && !begin_building(context, b, nargs, args))
         return false;
     if (!are_same(b, nargs, args)) {
         fail(context, build_name, "the fpr and the options must be the same for all rows");
@@ -167,7 +168,7 @@ static bool take_row(sqlite3_context *context, struct building *b, int nargs,
         return true;
     if (!take_key(context, build_name, args[0], KEYS_PLAIN, &key))
         return false;
-    int error = add(b, &key);
+    int error = gather_key(b, &key);
     if (error)
         fail_with(context, build_name, NULL, error);
     return !error;
@@ -196,7 +197,7 @@ void build_final(sqlite3_context *context)
     perhaps_filter *filter = NULL;
     int error = b ? 0 : perhaps_create(&of_no_row, &filter);
     if (b && !b->failed)
-        error = flush(b);
+        error = flush_keys(b);
     if (b && !b->failed && !error)
         error = perhaps_builder_finish(b->builder, &filter);
     if (error)
@@ -205,5 +206,5 @@ void build_final(sqlite3_context *context)
         result_filter(context, build_name, filter);
     perhaps_free(filter);
     if (b)
-        release(b);
+        release_building(b);
 }

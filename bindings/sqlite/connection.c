@@ -248,7 +248,7 @@ static int identify(const char *path, struct identity *identity)
     return 0;
 }
 
-static bool is_same(const struct identity *a, const struct identity *b)
+static bool is_identical(const struct identity *a, const struct identity *b)
 {
     return a->device == b->device && a->number == b->number && a->nbytes == b->nbytes &&
            a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
@@ -306,7 +306,7 @@ static int look_after(struct connection *c, struct file *file)
     struct identity now;
     perhaps_filter *filter;
     int error = identify(file->path, &now);
-    if (!error && file->held && is_same(&now, &file->identity))
+    if (!error && file->held && is_identical(&now, &file->identity))
         return 0;
     release_held(file->held);
     file->held = NULL;
@@ -323,7 +323,8 @@ static int look_after(struct connection *c, struct file *file)
 }
 
 /* Returns the entry of a path with its file mapped; or NULL after it has failed the call. */
-static struct file *open_file(sqlite3_context *context, const char *function, const char *path)
+static struct file *file_of_path(sqlite3_context *context, const char *function,
+                                 const char *path)
 {
     struct connection *c = connection_of(context);
     struct file *file = find_file(c, path);
@@ -338,7 +339,7 @@ static struct file *open_file(sqlite3_context *context, const char *function, co
 
 bool connection_allow(sqlite3_context *context, const char *function, const char *path)
 {
-    struct file *file = open_file(context, function, path);
+    struct file *file = file_of_path(context, function, path);
     if (file)
         file->allowed = true;
     return file;
@@ -367,7 +368,7 @@ static struct held *filter_of_file(sqlite3_context *context, const char *functio
     const char *path = take_text(context, function, "the path of a filter", value);
     if (!path || !may_use_file(context, function, path))
         return NULL;
-    struct file *file = open_file(context, function, path);
+    struct file *file = file_of_path(context, function, path);
     if (!file)
         return NULL;
     keep_for_statement(context, file->held);

@@ -3,8 +3,6 @@
 #include <perhaps_embed.h>
 #include <perhaps_sets.h>
 
-SQLITE_EXTENSION_INIT1
-
 /* The flags that functions have below came with SQLite 3.31. */
 enum { LEAST_VERSION = 3031000 };
 

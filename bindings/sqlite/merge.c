@@ -10,7 +10,7 @@ struct uniting {
 };
 
 /* Makes a filter of a BLOB to be copied or merged, which needs no secret. */
-static int load(sqlite3_value *value, perhaps_filter **filter)
+static int load_blob(sqlite3_value *value, perhaps_filter **filter)
 {
     const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
                                                   .without_secret = true };
@@ -19,11 +19,11 @@ static int load(sqlite3_value *value, perhaps_filter **filter)
 }
 
 /* Unites what there is with the filter of a BLOB.  If they differ, tells in what. */
-static int unite(struct uniting *u, sqlite3_value *value,
-                 char difference[PERHAPS_DIFFERENCE_NBYTES])
+static int unite_blob(struct uniting *u, sqlite3_value *value,
+                      char difference[PERHAPS_DIFFERENCE_NBYTES])
 {
     perhaps_filter *other;
-    int error = load(value, &other);
+    int error = load_blob(value, &other);
     *difference = '\0';
     if (error)
         return error;
@@ -54,7 +54,7 @@ void merge_step(sqlite3_context *context, int nargs, sqlite3_value **args)
     if (type != SQLITE_BLOB)
         fail(context, merge_name, "a filter is a BLOB here");
     else
-        error = unite(u, args[0], difference);
+        error = unite_blob(u, args[0], difference);
     u->failed = error || type != SQLITE_BLOB;
     if (*difference)
         fail(context, merge_name,

@@ -6,7 +6,7 @@
 #include "extension.h"
 #include <perhaps_plan.h>
 
-static bool read_number(const char *text, uint64_t *number)
+static bool read_decimal(const char *text, uint64_t *number)
 {
     uint64_t n = 0;
     if (!*text)
@@ -22,7 +22,7 @@ static bool read_number(const char *text, uint64_t *number)
 }
 
 /* Takes the name from the registry, where it stays. */
-static bool read_kind(const char *text, const char **name)
+static bool read_kind_name(const char *text, const char **name)
 {
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
@@ -33,16 +33,16 @@ static bool read_kind(const char *text, const char **name)
     return false;
 }
 
-static bool read_word(const char *word, struct choices *choices)
+static bool read_option(const char *word, struct choices *choices)
 {
     struct perhaps_options *o = &choices->options;
     if (!strncmp(word, "capacity=", 9))
-        return read_number(word + 9, &o->capacity) && o->capacity > 0 &&
+        return read_decimal(word + 9, &o->capacity) && o->capacity > 0 &&
                o->capacity <= PERHAPS_CAPACITY_MAX;
     if (!strncmp(word, "seed=", 5))
-        return read_number(word + 5, &o->hashing.seed) && o->hashing.seed > 0;
+        return read_decimal(word + 5, &o->hashing.seed) && o->hashing.seed > 0;
     if (!strncmp(word, "kind=", 5))
-        return read_kind(word + 5, &o->kind);
+        return read_kind_name(word + 5, &o->kind);
     if (!strcmp(word, "secret")) {
         choices->secret = true;
         return true;
@@ -85,7 +85,7 @@ bool read_choices(sqlite3_context *context, const char *function, const char *te
         }
         memcpy(word, text, nbytes);
         word[nbytes] = '\0';
-        if (nbytes && !read_word(word, choices)) {
+        if (nbytes && !read_option(word, choices)) {
             fail(context, function,
                  "no option '%s': capacity=NUMBER, seed=NUMBER, kind=NAME, static, removable, "
                  "count, grow, secret",

@@ -9,6 +9,8 @@
 #include <perhaps_file.h>
 #include <perhaps_plan.h>
 
+SQLITE_EXTENSION_INIT1
+
 /* ---- Errors -------------------------------------------------------------------------- */
 
 void fail(sqlite3_context *context, const char *function, const char *format, ...)
@@ -53,7 +55,7 @@ enum key_form key_form_of(const perhaps_filter *filter)
 }
 
 /* Makes the letters small, in a copy.  Returns false after it has failed the call. */
-static bool fold(sqlite3_context *context, struct key *key)
+static bool fold_key(sqlite3_context *context, struct key *key)
 {
     struct connection *c = connection_of(context);
     sqlite3_free(c->folded);
@@ -79,13 +81,13 @@ bool take_key(sqlite3_context *context, const char *function, sqlite3_value *val
             return false;
         }
         key->nbytes = (size_t)sqlite3_value_bytes(value);
-        return form != KEYS_FOLDED || fold(context, key);
+        return form != KEYS_FOLDED || fold_key(context, key);
     case SQLITE_BLOB: /* its address is NULL if it has no bytes */
         key->bytes = sqlite3_value_blob(value);
         key->nbytes = (size_t)sqlite3_value_bytes(value);
         if (!key->bytes)
             key->bytes = "";
-        return form != KEYS_FOLDED || fold(context, key);
+        return form != KEYS_FOLDED || fold_key(context, key);
     case SQLITE_INTEGER:
         integer = sqlite3_value_int64(value);
         key->bytes = key->own;

@@ -9,7 +9,8 @@
 #include "keyhash.h"
 #include "xxh3.h"
 #include <perhaps.h>
-#include <perhaps_fast.h>
+
+struct perhaps_hashed; /* perhaps_fast.h */
 
 struct hasher {
     enum perhaps_hash id;

@@ -3,16 +3,16 @@
 #define XXH3_H
 
 #define XXH_INLINE_ALL
-#include <perhaps_fast.h>
 #include <xxhash.h>
 
 #include "bytes.h"
 #include "keyhash.h"
 
-/* Returns the hash of 128 bits that stands for a uniform one of 64. */
+/* Returns the hash of 128 bits that stands for a uniform one of 64.  The multiplier is an odd
+ * one without structure: the first digits of e.  perhaps_view_mark() has it for programs. */
 static ALWAYS_INLINE struct keyhash keyhash_from_64(uint64_t hash)
 {
-    return (struct keyhash){ .place = hash, .mark = perhaps_view_mark(hash) };
+    return (struct keyhash){ .place = hash, .mark = hash * UINT64_C(0xB7E151628AED2A6B) };
 }
 
 static ALWAYS_INLINE struct keyhash keyhash_from_xxh(XXH128_hash_t hash)
@@ -60,10 +60,15 @@ static inline uint64_t xxh3_flip(uint64_t seed)
            (seed ^ (uint64_t)__builtin_bswap32((uint32_t)seed) << 32);
 }
 
-/* Does what xxh3_short_64() does for a key of 8 bytes. */
+/* Returns the hash of a key of 8 bytes: XXH3-64 written out, so that a loop over it becomes
+ * vector instructions.  perhaps_view_hash() has the steps for programs. */
 static ALWAYS_INLINE struct keyhash xxh3_keyhash_64_of_8(uint64_t key, uint64_t flip)
 {
-    return keyhash_from_64(perhaps_view_hash(key, flip));
+    const uint64_t prime = UINT64_C(0x9FB21C651E98DF25);
+    uint64_t h = (key << 32 | key >> 32) ^ flip;
+    h = (h ^ (h << 49 | h >> 15) ^ (h << 24 | h >> 40)) * prime;
+    h = (h ^ ((h >> 35) + 8)) * prime;
+    return keyhash_from_64(h ^ h >> 28);
 }
 
 #endif

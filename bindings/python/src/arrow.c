@@ -108,7 +108,7 @@ static bool take_fixed(struct source *source, const struct arrow_array *a, const
     return true;
 }
 
-static bool refuse(const struct arrow_schema *schema, const struct arrow_array *a)
+static bool refuse_array(const struct arrow_schema *schema, const struct arrow_array *a)
 {
     const char *format = schema->format;
     if (schema->dictionary || a->dictionary)
@@ -130,19 +130,20 @@ static bool refuse(const struct arrow_schema *schema, const struct arrow_array *
 }
 
 /* Sets the array of the source to this one.  Returns false with an exception set. */
-static bool take(struct source *source, const struct arrow_schema *schema,
-                 const struct arrow_array *a)
+static bool take_array(struct source *source, const struct arrow_schema *schema,
+                       const struct arrow_array *a)
 {
     const char *format = schema->format;
     source->array = (struct array){ .count = (size_t)a->length };
     if (schema->dictionary || a->dictionary || format[0] == '+')
-        return refuse(schema, a);
+        return refuse_array(schema, a);
     if (!has_no_nulls(source, a, format))
         return false;
     if (a->length == 0 && !strcmp(format, "n"))
         return true;
     return take_numbers(source, a, format) || take_strings(source, a, format) ||
-           take_views(source, a, format) || take_fixed(source, a, format) || refuse(schema, a);
+           take_views(source, a, format) || take_fixed(source, a, format) ||
+           refuse_array(schema, a);
 }
 
 /* ---- One array ------------------------------------------------------------------- */
@@ -163,7 +164,7 @@ static int next_array(struct source *source)
         PyErr_SetString(PyExc_ValueError, "this Arrow array was released already");
         return -1;
     }
-    return take(source, s, a) ? 1 : -1;
+    return take_array(source, s, a) ? 1 : -1;
 }
 
 /* ---- A stream of arrays ---------------------------------------------------------- */
@@ -196,7 +197,7 @@ static int next_of_stream(struct source *source)
         return fail_stream(source, error);
     if (!source->chunk.release)
         return 0;
-    return take(source, &source->schema, &source->chunk) ? 1 : -1;
+    return take_array(source, &source->schema, &source->chunk) ? 1 : -1;
 }
 
 static int open_stream(struct source *source)

@@ -91,7 +91,7 @@ static int run_array(struct filter *self, struct source *source, struct batch *b
 }
 
 /* Raises an error that was met after so many keys. */
-static void fail(int error, size_t done)
+static void fail_after(int error, size_t done)
 {
     char text[256];
     if (error == BAD_TEXT)
@@ -108,8 +108,8 @@ static void fail(int error, size_t done)
 
 /* Goes through all keys.  Sets the results, if there are to be any.  Returns whether it
  * could. */
-static bool run(struct filter *self, PyObject *keys, enum use use, visit_function *visit,
-                struct results *results)
+static bool go_through_keys(struct filter *self, PyObject *keys, enum use use,
+                            visit_function *visit, struct results *results)
 {
     struct source *source = source_open(keys, self->form);
     size_t hint = source && results ? source_hint(source, keys) : 0, total = 0;
@@ -124,7 +124,7 @@ static bool run(struct filter *self, PyObject *keys, enum use use, visit_functio
                            .item_nbytes = results ? (size_t)results->item_nbytes : 0 };
         int error = run_array(self, source, &b, use, visit);
         if (error && !PyErr_Occurred())
-            fail(error, total + b.done);
+            fail_after(error, total + b.done);
         more = error ? -1 : more;
         total += count;
     }
@@ -136,7 +136,7 @@ static bool run(struct filter *self, PyObject *keys, enum use use, visit_functio
 static PyObject *run_for_none(PyObject *self, PyObject *keys, enum use use,
                               visit_function *visit)
 {
-    bool done = run((struct filter *)self, keys, use, visit, NULL);
+    bool done = go_through_keys((struct filter *)self, keys, use, visit, NULL);
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -144,7 +144,7 @@ static PyObject *run_for_results(PyObject *self, PyObject *keys, enum use use,
                                  visit_function *visit, enum result_type type)
 {
     struct results *results = results_new(type);
-    if (results && !run((struct filter *)self, keys, use, visit, results))
+    if (results && !go_through_keys((struct filter *)self, keys, use, visit, results))
         Py_CLEAR(results);
     return (PyObject *)results;
 }

@@ -49,7 +49,7 @@ static void builder_dealloc(PyObject *object)
 }
 
 /* Takes the builder for this call alone.  Returns false with an exception set. */
-static bool enter(struct builder *self)
+static bool enter_builder(struct builder *self)
 {
     gate_enter(&self->gate, USE_CHANGE);
     if (self->builder)
@@ -59,7 +59,7 @@ static bool enter(struct builder *self)
     return false;
 }
 
-static void leave(struct builder *self)
+static void leave_builder(struct builder *self)
 {
     gate_leave(&self->gate, USE_CHANGE);
 }
@@ -89,13 +89,13 @@ static int visit_others(void *context, const struct perhaps_keys *keys, size_t f
 static int give_array(struct builder *self, struct source *source, visit_function *visit,
                       const uint32_t *values)
 {
-    if (!enter(self))
+    if (!enter_builder(self))
         return -1;
     struct giving giving = { self->builder, values };
     PyThreadState *thread = PyEval_SaveThread();
     int error = source_each(source, visit, &giving);
     PyEval_RestoreThread(thread);
-    leave(self);
+    leave_builder(self);
     if (error == BAD_TEXT)
         raise_bad_text();
     else if (error)
@@ -180,7 +180,7 @@ static PyObject *builder_finish(PyObject *object, PyObject *unused)
     struct builder *self = (struct builder *)object;
     perhaps_filter *filter;
     (void)unused;
-    if (!enter(self))
+    if (!enter_builder(self))
         return NULL;
     PyThreadState *thread = PyEval_SaveThread();
     int error = perhaps_builder_finish(self->builder, &filter);
@@ -188,7 +188,7 @@ static PyObject *builder_finish(PyObject *object, PyObject *unused)
     perhaps_builder_free(self->builder);
     PyEval_RestoreThread(thread);
     self->builder = NULL;
-    leave(self);
+    leave_builder(self);
     errno = number;
     return error ? raise_error(error, NULL) : filter_wrap(filter);
 }
@@ -205,7 +205,7 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
     if (!arg_path(path, "path", &bytes))
         return NULL;
     const char *name = PyBytes_AsString(bytes);
-    if (!check_replaced(path, name) || !enter(self)) {
+    if (!check_replaced(path, name) || !enter_builder(self)) {
         Py_DECREF(bytes);
         return NULL;
     }
@@ -215,7 +215,7 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
     perhaps_builder_free(self->builder);
     PyEval_RestoreThread(thread);
     self->builder = NULL;
-    leave(self);
+    leave_builder(self);
     Py_DECREF(bytes);
     errno = number;
     return error ? raise_error(error, path) : Py_NewRef(Py_None);
@@ -224,10 +224,10 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
 static Py_ssize_t builder_length(PyObject *object)
 {
     struct builder *self = (struct builder *)object;
-    if (!enter(self))
+    if (!enter_builder(self))
         return -1;
     uint64_t keys = perhaps_builder_keys(self->builder);
-    leave(self);
+    leave_builder(self);
     return (Py_ssize_t)keys;
 }
 

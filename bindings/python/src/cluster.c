@@ -1,9 +1,6 @@
 /* cluster.c - perhaps._cluster: perhaps.Cluster, a filter on servers.  A module of its own, so
  * that the package needs hiredis and OpenSSL only where it is used. */
-#include <errno.h>
 #include <perhaps_cluster.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "args.h"
 #include "cluster.h"
@@ -25,22 +22,6 @@ static bool was_interrupted(void *context)
     (void)context;
     PyGILState_Release(state);
     return interrupted;
-}
-
-/* 'number' is the errno of an error of the system. */
-static PyObject *raise(const struct cluster *self, int error, int number)
-{
-    char text[512];
-    if (error == PERHAPS_ERR_MEMORY)
-        return PyErr_NoMemory();
-    PyOS_snprintf(text, sizeof text, "%s: %s", perhaps_cluster_name(self->cluster),
-                  perhaps_cluster_problem(self->cluster));
-    PyObject *both = error == PERHAPS_ERR_IO ? Py_BuildValue("(is)", number, text) : NULL;
-    if (!both)
-        return raise_error_text(error, text);
-    PyErr_SetObject(PyExc_OSError, both);
-    Py_DECREF(both);
-    return NULL;
 }
 
 /* Reads a time in seconds; NULL is the default.  Returns whether it is one. */
@@ -114,52 +95,10 @@ static PyObject *cluster_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     self->password = Py_XNewRef(password);
     int error = perhaps_cluster_new(&options, &self->cluster);
     if (error) {
-        raise(self, error, 0);
+        cluster_raise(self, error, 0);
         Py_CLEAR(self);
     }
     return (PyObject *)self;
-}
-
-/* Takes the handle for this call alone.  Returns false with an exception set. */
-static bool enter(struct cluster *self)
-{
-    gate_enter(&self->gate, USE_CHANGE);
-    if (self->cluster)
-        return true;
-    gate_leave(&self->gate, USE_CHANGE);
-    PyErr_SetString(PyExc_ValueError, "this filter was closed");
-    return false;
-}
-
-static void leave(struct cluster *self)
-{
-    gate_leave(&self->gate, USE_CHANGE);
-}
-
-bool cluster_act(PyObject *object, bool opened, action *do_it, void *context)
-{
-    struct cluster *self = (struct cluster *)object;
-    int error = 0;
-    if (!enter(self))
-        return false;
-    PyThreadState *thread = PyEval_SaveThread();
-    if (opened && !self->is_open)
-        error = perhaps_cluster_open(self->cluster);
-    if (!error && opened)
-        self->is_open = true;
-    if (!error)
-        error = do_it(self, context);
-    const int number = errno;
-    PyEval_RestoreThread(thread);
-    leave(self);
-    if (error < 0)
-        raise(self, error, number);
-    return error >= 0;
-}
-
-PyObject *cluster_none_if(bool done)
-{
-    return done ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *cluster_close(PyObject *object, PyObject *unused)
@@ -171,7 +110,7 @@ static PyObject *cluster_close(PyObject *object, PyObject *unused)
     perhaps_cluster_free(self->cluster);
     PyEval_RestoreThread(thread);
     self->cluster = NULL;
-    leave(self);
+    gate_leave(&self->gate, USE_CHANGE);
     return Py_NewRef(Py_None);
 }
 

@@ -14,6 +14,9 @@ struct cluster {
     PyObject *secret, *user, *password; /* to which the handle points */
 };
 
+/* Raises an error that the handle tells of.  'number' is the errno of one of the system. */
+PyObject *cluster_raise(const struct cluster *self, int error, int number);
+
 /* Does something with the handle of an object, without the GIL, alone, and after it was opened
  * if 'opened' says that it must be.  Returns whether the action did; otherwise an exception is
  * set.  An action returns 0 or more, or an error of the library. */

@@ -35,7 +35,7 @@ static int find_form(struct cluster *self, void *context)
 }
 
 /* Returns an answer, or -1 with an exception set. */
-static int ask(PyObject *object, PyObject *item, action *do_it)
+static int ask_key(PyObject *object, PyObject *item, action *do_it)
 {
     struct asking asking;
     enum key_form form;
@@ -57,17 +57,17 @@ static int ask(PyObject *object, PyObject *item, action *do_it)
 
 int cluster_contains(PyObject *object, PyObject *item)
 {
-    return ask(object, item, do_contains);
+    return ask_key(object, item, do_contains);
 }
 
 PyObject *cluster_add(PyObject *object, PyObject *item)
 {
-    return cluster_none_if(ask(object, item, do_add) >= 0);
+    return cluster_none_if(ask_key(object, item, do_add) >= 0);
 }
 
 PyObject *cluster_add_new(PyObject *object, PyObject *item)
 {
-    int answer = ask(object, item, do_add);
+    int answer = ask_key(object, item, do_add);
     return answer < 0 ? NULL : PyBool_FromLong(answer == PERHAPS_ANSWER_NO);
 }
 
@@ -111,8 +111,8 @@ static int do_batch(struct cluster *self, void *context)
     return error;
 }
 
-static bool run(PyObject *object, PyObject *keys, visit_function *visit,
-                struct results *results)
+static bool go_through_batch(PyObject *object, PyObject *keys, visit_function *visit,
+                             struct results *results)
 {
     struct source *source = source_open(keys, KEYS_PLAIN);
     size_t total = 0;
@@ -141,13 +141,13 @@ static bool run(PyObject *object, PyObject *keys, visit_function *visit,
 
 PyObject *cluster_add_many(PyObject *object, PyObject *keys)
 {
-    return cluster_none_if(run(object, keys, visit_add, NULL));
+    return cluster_none_if(go_through_batch(object, keys, visit_add, NULL));
 }
 
 static PyObject *run_for_results(PyObject *object, PyObject *keys, visit_function *visit)
 {
     struct results *results = results_new(RESULT_BOOL);
-    if (results && !run(object, keys, visit, results))
+    if (results && !go_through_batch(object, keys, visit, results))
         Py_CLEAR(results);
     return (PyObject *)results;
 }

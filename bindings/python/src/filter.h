@@ -12,8 +12,7 @@ struct filter {
     enum key_form form;
 };
 
-/* Makes the type and adds it to the module.  Returns whether it could. */
-bool filter_make(PyObject *module);
+extern PyTypeObject *filter_type; /* which filter_make() makes */
 
 /* Makes an object of a filter, which it releases later; or releases it at once, and returns
  * NULL with an exception set. */
@@ -21,6 +20,10 @@ PyObject *filter_wrap(perhaps_filter *filter);
 
 /* Returns the filter behind an object; or NULL if it is of another type. */
 struct filter *filter_behind(PyObject *object);
+
+/* Returns the filter of an object; or raises ValueError because it was closed, and returns
+ * NULL. */
+perhaps_filter *filter_open(const struct filter *self);
 
 /* Returns the filter for a call that keeps the GIL, after waiting for batches that it would
  * meet; or raises ValueError because it was closed, and returns NULL. */
@@ -40,7 +43,11 @@ static inline void filter_leave(struct filter *self, enum use use)
     gate_leave(&self->gate, use);
 }
 
-/* Methods for one key (one.c), for many keys (batch.c), and for files and bytes (files.c). */
+/* Makes the type and adds it to the module (type.c).  Returns whether it could. */
+bool filter_make(PyObject *module);
+
+/* Methods for one key (one.c), for many keys (batch.c), for files and bytes (files.c), and for
+ * whole filters (sets.c). */
 int filter_contains(PyObject *self, PyObject *key);
 PyObject *filter_add(PyObject *self, PyObject *key);
 PyObject *filter_add_new(PyObject *self, PyObject *key);
@@ -59,6 +66,15 @@ PyObject *filter_from_bytes(PyObject *type, PyObject *args, PyObject *kwargs);
 PyObject *filter_reduce(PyObject *self, PyObject *unused);
 PyObject *filter_sync(PyObject *self, PyObject *unused);
 PyObject *filter_verify(PyObject *self, PyObject *unused);
+PyObject *filter_like(PyObject *model);
+PyObject *filter_digest(PyObject *self, PyObject *unused);
+PyObject *filter_copy(PyObject *self, PyObject *unused);
+PyObject *filter_shrink(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *filter_unite(PyObject *self, PyObject *with);
+PyObject *filter_union(PyObject *a, PyObject *b);
+PyObject *filter_keep_common(PyObject *self, PyObject *with);
+PyObject *filter_intersection(PyObject *a, PyObject *b);
+PyObject *filter_compare(PyObject *a, PyObject *b, int operation);
 PyObject *module_open(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* perhaps.Stats and perhaps.Plan (stats.c). */

@@ -91,7 +91,7 @@ static bool is_number(PyObject *object)
 }
 
 /* Makes the letters of a key small, in a copy. */
-static bool fold(struct key *key)
+static bool fold_held(struct key *key)
 {
     if (key->bytes == key->number)
         return true;
@@ -113,7 +113,7 @@ void key_release_held(struct key *key)
 }
 
 /* A bool is an int for Python, but hardly ever meant as a key. */
-static bool take(PyObject *object, enum key_form form, struct key *key)
+static bool take_object(PyObject *object, enum key_form form, struct key *key)
 {
     if (Py_IS_TYPE(object, &PyLong_Type))
         return take_number(object, form, key);
@@ -136,5 +136,5 @@ static bool take(PyObject *object, enum key_form form, struct key *key)
 
 bool key_take_other(PyObject *object, enum key_form form, struct key *key)
 {
-    return take(object, form, key) && (form != KEYS_FOLDED || fold(key));
+    return take_object(object, form, key) && (form != KEYS_FOLDED || fold_held(key));
 }

@@ -360,7 +360,8 @@ static bool place(PyObject *name, PyObject *value, enum asker asker, PyObject *v
 }
 
 /* Sorts the arguments by the table; those that are missing stay NULL. */
-static bool collect(PyObject *args, PyObject *kwargs, enum asker asker, PyObject *values[])
+static bool sort_arguments(PyObject *args, PyObject *kwargs, enum asker asker,
+                           PyObject *values[])
 {
     const Py_ssize_t count = PyTuple_Size(args);
     PyObject *name, *value;
@@ -440,7 +441,7 @@ bool options_take(PyObject *args, PyObject *kwargs, enum asker asker, struct wis
     PyObject *values[NARGUMENTS] = { NULL };
     struct perhaps_options *o = &w->options;
     memset(w, 0, sizeof *w);
-    if (!collect(args, kwargs, asker, values))
+    if (!sort_arguments(args, kwargs, asker, values))
         return false;
     for (size_t i = 0; i < NARGUMENTS; i++)
         if (values[i] && !arguments[i].take(values[i], arguments[i].name, w))

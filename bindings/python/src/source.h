@@ -87,12 +87,13 @@ int source_each(struct source *source, visit_function *visit, void *context);
 /* Raises the exception for BAD_TEXT. */
 void raise_bad_text(void);
 
-/* Sets the array to integers that lie somewhere. */
+/* Set the array to items that lie somewhere (arrays.c): to integers; to bytes, less the zeros
+ * at their ends; or to numpy's text, which returns false with an exception set. */
 void array_of_numbers(struct source *source, const void *items, size_t count, Py_ssize_t nbytes,
                       Py_ssize_t stride, bool is_signed);
-
-/* Sets *make for keys of one length, less the zeros at their ends. */
 void array_of_bytes(struct source *source, const void *items, size_t count, Py_ssize_t nbytes,
                     Py_ssize_t stride);
+bool array_of_text(struct source *source, const void *items, size_t count, Py_ssize_t nbytes,
+                   Py_ssize_t stride);
 
 #endif

@@ -56,7 +56,7 @@ static PyStructSequence_Desc stats_description = {
 };
 
 /* Makes the object of values, each of which is a new reference or NULL after an error. */
-static PyObject *fill(PyTypeObject *type, PyObject *const values[], Py_ssize_t count)
+static PyObject *fill_tuple(PyTypeObject *type, PyObject *const values[], Py_ssize_t count)
 {
     PyObject *object = PyStructSequence_New(type);
     for (Py_ssize_t i = 0; i < count; i++)
@@ -86,7 +86,7 @@ PyObject *plan_of(const struct perhaps_plan *plan)
         PyFloat_FromDouble(plan->bits_per_key),
         PyUnicode_FromString(plan->why),
     };
-    return fill(plan_type, values, sizeof values / sizeof *values);
+    return fill_tuple(plan_type, values, sizeof values / sizeof *values);
 }
 
 PyObject *stats_of(const struct perhaps_stats *stats, unsigned abilities)
@@ -111,7 +111,7 @@ PyObject *stats_of(const struct perhaps_stats *stats, unsigned abilities)
         PyBool_FromLong(abilities & PERHAPS_CAN_REMOVE),
         PyBool_FromLong(abilities & PERHAPS_CAN_COUNT),
     };
-    return fill(stats_type, values, sizeof values / sizeof *values);
+    return fill_tuple(stats_type, values, sizeof values / sizeof *values);
 }
 
 PyObject *module_plan(PyObject *module, PyObject *args, PyObject *kwargs)
