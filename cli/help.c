@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "messages.h"
+#include "base/messages.h"
 
 /* ---- Help ------------------------------------------------------------------------- */
 

@@ -35,9 +35,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "messages.h"
+#include "base/messages.h"
+#include "base/stop.h"
 #include "options.h"
-#include "stop.h"
 
 /* In the order in which help shows them.  Help fills the texts to the width of the screen. */
 static const struct verb verbs[] = {

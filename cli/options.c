@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "messages.h"
-#include "numbers.h"
-#include "target.h"
+#include "base/messages.h"
+#include "base/numbers.h"
+#include "filter/target.h"
 #include "values.h"
 
 /* Sets of verbs: those that read keys, those that choose a size, those that make one filter of
@@ -395,7 +395,8 @@ static void check_together(const struct settings *s)
             fail("%s", rules[i].message);
 }
 
-bool is_on_servers(const struct settings *s)
+/* Returns whether the filter that the verb works on lies on servers, or one of several. */
+static bool is_on_servers(const struct settings *s)
 {
     for (size_t i = 0; i < s->filters.count; i++)
         if (is_remote(s->filters.word[i]))
@@ -409,7 +410,7 @@ bool is_on_servers(const struct settings *s)
 static void check_place(const struct settings *s, const bool given[NROWS])
 {
     const char *verb = s->verb->name;
-    bool served = is_on_servers(s);
+    const bool served = s->served;
     for (size_t i = 0; i < s->filters.count; i++)
         remote_refuse_typo(s->filters.word[i]);
     for (size_t i = 0; i < s->ninputs; i++)
@@ -511,6 +512,7 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     take_operands(argc - optind, argv + optind, settings);
     if (verb->bit == DEDUP && settings->against)
         take_known(settings);
+    settings->served = is_on_servers(settings);
     check_place(settings, given);
 }
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "lines.h"
+#include "input/lines.h"
 
 /* ---- Verbs --------------------------------------------------------------------------- */
 
@@ -145,6 +145,7 @@ struct settings {
     bool exact, unique, count_each;
     uint64_t least; /* of the counts that are printed */
     bool all;       /* info: all that there is to tell */
+    bool served;    /* a filter that the verb works on lies on servers */
     bool quiet, json, help, help_all;
 };
 
@@ -176,9 +177,6 @@ struct option_row {
 /* Returns the row of an option of the verb, or NULL behind the last one.  Number 0 is the
  * first, and those that are used most come first. */
 const struct option_row *option_at(const struct verb *verb, size_t number);
-
-/* Returns whether the filter that the verb works on lies on servers, or one of several. */
-bool is_on_servers(const struct settings *settings);
 
 /* What shells can offer as the value of an option. */
 enum option_values { VALUES_NONE, VALUES_FILES, VALUES_KINDS, VALUES_HASHES };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers.h"
+#include "base/numbers.h"
 
 /* Sets a flag: an option without a value. */
 static const char *read_flag(const struct value_type *type, const char *value, void *slot)

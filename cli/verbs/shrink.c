@@ -1,0 +1,169 @@
+/* shrink.c - the verb shrink: a filter that was planned for more keys than it got becomes as
+ * small as its keys allow.
+ *
+ * The filter is mapped, and the library writes the small one piece by piece. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../base/messages.h"
+#include "../base/numbers.h"
+#include "../base/stop.h"
+#include "../filter/target.h"
+
+/* ---- Errors ------------------------------------------------------------------------------ */
+
+/* Ends the program because nothing smaller keeps the rate. */
+static _Noreturn void fail_limit(const struct target *large, const struct target *small,
+                                 const struct perhaps_shrink_options *options)
+{
+    const double asked = large->settings->fpr;
+    struct perhaps_stats stats;
+    double least;
+    perhaps_stats_of(large->filter, &stats);
+    struct text limit = share(asked > 0 ? asked : stats.plan.fpr);
+    int error = perhaps_shrink_least_fpr(large->filter, options, &least);
+    progress_erase();
+    if (error == PERHAPS_ERR_STOPPED)
+        fail_interrupted(small->outcome);
+    const double printed = least * 1.006; /* three digits may be too low by half a percent */
+    if (!error && (least <= 0 || printed >= 1))
+        fail("%s: cannot be made smaller: no part of its size divides it and leaves a rate "
+             "below 1: build it anew from the keys, with a smaller -n%s",
+             large->path, small->outcome);
+    if (error)
+        fail("%s: nothing smaller keeps %s: its rate is %s now%s%s", large->path, limit.s,
+             share(stats.fpr_now).s, stats.plan.fpr < 0.1 ? ": a higher -p may allow it" : "",
+             small->outcome);
+    fail("%s: nothing smaller keeps %s: its rate is %s now, and %s in the next smaller size: "
+         "give -p %.3g or more%s",
+         large->path, limit.s, share(stats.fpr_now).s, share(least).s, printed, small->outcome);
+}
+
+/* Ends the program if the large filter is the reason for an error (errno). */
+static void settle_large(const struct target *large, const struct target *small, int error,
+                         const struct perhaps_shrink_options *options)
+{
+    if (error == PERHAPS_ERR_LIMIT)
+        fail_limit(large, small, options);
+    if (error == PERHAPS_ERR_UNSUPPORTED)
+        fail("%s: filters of its kind, %s, cannot be made smaller, but only blocked, bloom, "
+             "counting, and chains of these: build it anew from the keys, with a smaller -n%s",
+             large->path, perhaps_kind_of(large->filter)->name, small->outcome);
+    if (error == PERHAPS_ERR_IO && errno == EBUSY && !perhaps_is_live(small->path))
+        fail("%s: is being written in place: try again when that has ended%s", large->path,
+             small->outcome);
+    if (error == PERHAPS_ERR_DAMAGED)
+        fail("%s: %s%s", large->path, why(error), small->outcome);
+}
+
+/* ---- The verb ---------------------------------------------------------------------------- */
+
+static bool is_stopped(void *context)
+{
+    (void)context;
+    return stop_signal() != 0;
+}
+
+static void show_reading(void *context, uint64_t done_nbytes, uint64_t total_nbytes)
+{
+    struct target *target = context;
+    target->progress.total_nbytes = total_nbytes;
+    progress_show(&target->progress, false, 0, done_nbytes);
+}
+
+/* Takes bytes for standard output.  A signal ends it even if nobody reads them: write() fails,
+ * or returns how many bytes were taken before the signal. */
+static int write_out(void *context, const void *bytes, size_t nbytes)
+{
+    uint64_t *written = context;
+    for (const char *at = bytes, *end = at + nbytes; at < end;) {
+        ssize_t n = write(STDOUT_FILENO, at, (size_t)(end - at));
+        if (stop_signal())
+            return PERHAPS_ERR_STOPPED;
+        if (n < 0 && errno != EINTR)
+            return PERHAPS_ERR_IO;
+        at += n > 0 ? n : 0;
+    }
+    *written += nbytes;
+    return 0;
+}
+
+/* Writes the small filter to its place.  Returns how many bytes it has, with its header, if the
+ * place is standard output; else 0. */
+static uint64_t write_small(const struct target *large, struct target *small)
+{
+    const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
+                                                    .file =
+                                                        large->streamed ? NULL : large->path,
+                                                    .stopped = is_stopped,
+                                                    .progress = show_reading,
+                                                    .context = small };
+    uint64_t written = 0;
+    const struct perhaps_sink sink = { .write = write_out, .context = &written };
+    progress_start(&small->progress, large->settings, "shrinking", 0);
+    int error = small->streams ? perhaps_shrink_write(large->filter, &options, &sink)
+                : small->fresh ? perhaps_shrink_save_new(large->filter, &options, small->path)
+                               : perhaps_shrink_save(large->filter, &options, small->path);
+    int reason = errno;
+    progress_erase();
+    errno = reason;
+    settle_large(large, small, error, &options);
+    target_settle_save(small, error);
+    return written;
+}
+
+/* Returns "6" for what is 1/6 of what it was; about so for chains, whose layers shrink on their
+ * own. */
+static struct text times(double ratio)
+{
+    return ratio >= 100 ? grouped((uint64_t)llround(ratio)) : text_of("%.3g", ratio);
+}
+
+/* Prints the summary.  What was written to standard output cannot be opened. */
+static void report(const struct target *large, struct target *small, uint64_t written)
+{
+    const struct settings *settings = large->settings;
+    struct perhaps_stats before, after;
+    double seconds = seconds_worked(settings);
+    perhaps_stats_of(large->filter, &before);
+    after = before;
+    after.memory_nbytes = written;
+    after.bits_per_key = before.keys ? 8.0 * (double)written / (double)before.keys : 0;
+    struct text now = { "" };
+    if (!small->streams) {
+        const struct perhaps_open_options options = { .without_secret = true };
+        int error = perhaps_open(small->path, &options, &small->filter);
+        if (error)
+            fail("%s: %s", small->path, why(error));
+        perhaps_stats_of(small->filter, &after);
+        now = text_of(", %s now", share(after.fpr_now).s);
+    }
+    json_t *facts = json_pack(
+        "{s:o, s:o, s:I, s:I, s:I, s:f, s:o*, s:o*}", "from", json_path(large->path), "filter",
+        json_path(small->path), "keys_in_filter", (json_int_t)before.keys_different,
+        "body_bytes_before", (json_int_t)before.memory_nbytes, "body_bytes",
+        (json_int_t)after.memory_nbytes, "bits_per_key", after.bits_per_key, "fpr_asked",
+        small->streams ? NULL : json_real(after.plan.fpr), "fpr_now",
+        small->streams ? NULL : json_real(after.fpr_now));
+    summarize(settings, facts, "%s shrunk to 1/%s: %s -> %s, %s%s, %s, %s", large->path,
+              times((double)before.memory_nbytes / (double)after.memory_nbytes).s,
+              scaled((double)before.memory_nbytes, "B").s,
+              scaled((double)after.memory_nbytes, "B").s,
+              scaled(after.bits_per_key, " bits a key").s, now.s, duration(seconds).s,
+              scaled((double)before.memory_nbytes / seconds, "B/s").s);
+}
+
+/* The output may be the filter itself.  So it is locked before that is opened. */
+void verb_shrink(const struct settings *settings)
+{
+    if (!settings->output)
+        fail("shrink: which file shall it make? give -o G; G may be F");
+    struct target *small = target_reserve_output(settings);
+    target_check_replaced(small);
+    struct target *large = target_open(settings, settings->filter);
+    uint64_t written = write_small(large, small);
+    if (!settings->quiet)
+        report(large, small, written);
+}
