@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/messages.h"
+#include "base/numbers.h"
 
 /* ---- Help ------------------------------------------------------------------------- */
 
@@ -103,9 +104,14 @@ void help_print(const struct verb *verbs)
 static void print_kinds(void)
 {
     const struct perhaps_kind *kind;
-    puts("\nKinds:");
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
-        print_entry(kind->name, kind->summary, stdout);
+    puts("\nKinds, and what X can be (--kind chain:factor=4,base=bloom):");
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        struct text entry = text_of("%s", kind->name);
+        const char *takes;
+        for (size_t at = 0, n = 0; (takes = kind_takes(kind->name, &at)); n++)
+            entry = text_of("%s%c%s", entry.s, n ? ',' : ':', takes);
+        print_entry(entry.s, kind->summary, stdout);
+    }
 }
 
 void help_verb(const struct verb *verb, bool all)
@@ -117,7 +123,7 @@ void help_verb(const struct verb *verb, bool all)
         print_kinds();
     putchar('\n');
     print_words(verb->notes, 0, 0, stdout);
-    if (verb->takes_inputs && !(verb->bit & (MERGE | INTERSECT | COMPARE | CONVERT)))
+    if (verb->takes_inputs && !(verb->bit & (MERGE | COMPARE | COPY)))
         puts("\nINPUT: files, or - for standard input, which is the default; what gzip, zstd,\n"
              "xz or bzip2 packed is unpacked.  A key is a line without its newline: any\n"
              "bytes, of any length.");
@@ -141,6 +147,8 @@ static void print_values(const struct option_row *option)
     for (enum perhaps_hash h = 0; values == VALUES_HASHES && h < PERHAPS_HASH_COUNT; h++)
         if (h != PERHAPS_HASH_CUSTOM)
             printf("%s%s", h ? " " : "", perhaps_hash_name(h));
+    if (values == VALUES_PREFERENCES)
+        fputs("fast compact", stdout);
     for (size_t i = 0; values == VALUES_KINDS && (kind = perhaps_kind_at(i)); i++)
         printf("%s%s", i ? " " : "", kind->name);
 }
@@ -148,7 +156,7 @@ static void print_values(const struct option_row *option)
 /* Returns whether the option can have only few values, which a shell can offer. */
 static bool has_values(const struct option_row *option)
 {
-    return option_values(option) == VALUES_KINDS || option_values(option) == VALUES_HASHES;
+    return option_values(option) >= VALUES_KINDS;
 }
 
 /* Prints the text with a backslash before each of the special characters. */

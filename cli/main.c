@@ -86,11 +86,13 @@ static const struct verb verbs[] = {
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
       "tell what 'build' would make, its size, and the alternatives",
       "-n may be left out with --grow and --window." },
-    { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
+    { MERGE, false, true, "merge", verb_merge, "-o F [--common] A [B...]",
       "write a filter F that has all keys of the filter files A, B...",
-      "They must be built with the same -n, -p, --kind and --seed (or --key-file).  Filters "
-      "that grew, and the layers of one filter, cannot be put together without the keys: "
-      "build a new filter from the keys." },
+      "With --common, only the keys that all of them have: none of these is lost, and the rate "
+      "of F is at most the smallest of theirs.  They must be built with the same -n, -p, "
+      "--kind "
+      "and --seed (or --key-file).  Filters that grew, and the layers of one filter, cannot be "
+      "put together without the keys: build a new filter from the keys." },
     { SHRINK, true, false, "shrink", verb_shrink, "F -o G [-p P] [OPTION...]",
       "write a smaller filter G with the keys of F, which has room to spare",
       "G is 1/2, 1/3, ... of F: the filter that would have been built if there had been room "
@@ -98,11 +100,6 @@ static const struct verb verbs[] = {
       "is at most P.  The kinds blocked, bloom and counting can be made smaller, and chains of "
       "them, each layer on its own.  G may be F, which is replaced when all is written.  "
       "Neither is ever in memory as a whole." },
-    { INTERSECT, false, true, "intersect", verb_intersect, "-o F A B [C...]",
-      "write a filter F with the keys that all filter files A, B... have",
-      "No key that all of them have is lost, and the rate of F is at most the smallest of "
-      "theirs.  They must be built with the same -n, -p, --kind and --seed (or --key-file).  "
-      "Filters that grow, age, or are built once have no intersection." },
     { COMPARE, true, true, "compare", verb_compare, "A B [--json]",
       "tell how many keys the filter files A and B have in common",
       "From the bits alone, so each number has a standard error: the truth is within two of "
@@ -113,22 +110,12 @@ static const struct verb verbs[] = {
       "On servers (F is redis://host:port/name) it checks that every partition is there and "
       "complete, and that the count of the keys fits the bits.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
-    { CHECKPOINT, true, false, "checkpoint", verb_checkpoint, "F [--json]",
-      "put what the journal of the live file F has into F",
-      "Saves F anew and begins a new journal, so that the next one to open F has nothing to do "
-      "again.  It happens by itself when the journal has grown to the size of F, or to 64 "
-      "MiB.  A live file is made with 'create --live' or 'build --live'; F and F.journal "
-      "belong "
-      "together." },
-    { BACKUP, true, true, "backup", verb_backup, "F G [OPTION...]",
-      "write a file G that has all of the live file F, and no journal",
-      "While others add to F, G has what was on the disk when the backup began.  G is "
-      "replaced, "
-      "if it exists, when all is written." },
-    { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
-      "copy a filter from a file to servers, or back",
-      "One is a file, the other redis://host:port/name.  A file that exists is replaced when "
-      "all is copied; on servers nothing of that name may exist yet." },
+    { COPY, true, true, "copy", verb_copy, "FROM TO [OPTION...]",
+      "copy a filter from a file to servers, or back, or a live file",
+      "FROM and TO are files, or one is redis://host:port/name.  A file that exists is "
+      "replaced "
+      "when all is copied; on servers nothing of that name may exist yet.  The copy of a live "
+      "file has no journal; while others add, it has what was on the disk when it began." },
     { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
       "F is redis://host:port/name.  This also removes a filter that is only half made or half "
       "deleted." },
@@ -144,16 +131,17 @@ static const struct verb verbs[] = {
 static void refuse_synonym(const char *name)
 {
     static const char *const synonyms[][2] = {
-        { "append", "add" },   { "insert", "add" },     { "put", "add" },
-        { "make", "build" },   { "copy", "backup" },    { "diff", "compare" },
-        { "new", "create" },   { "distinct", "dedup" }, { "uniq", "dedup" },
-        { "unique", "dedup" }, { "show", "info" },      { "stat", "info" },
-        { "stats", "info" },   { "union", "merge" },    { "estimate", "plan" },
-        { "size", "plan" },    { "check", "query" },    { "contains", "query" },
-        { "exists", "query" }, { "get", "query" },      { "grep", "query" },
-        { "has", "query" },    { "lookup", "query" },   { "search", "query" },
-        { "test", "query" },   { "delete", "remove" },  { "rm", "remove" },
-        { "fold", "shrink" },  { "fsck", "verify" },
+        { "append", "add" },      { "insert", "add" },     { "put", "add" },
+        { "make", "build" },      { "backup", "copy" },    { "diff", "compare" },
+        { "new", "create" },      { "distinct", "dedup" }, { "uniq", "dedup" },
+        { "unique", "dedup" },    { "show", "info" },      { "stat", "info" },
+        { "stats", "info" },      { "union", "merge" },    { "estimate", "plan" },
+        { "intersect", "merge" }, { "convert", "copy" },   { "size", "plan" },
+        { "check", "query" },     { "contains", "query" }, { "exists", "query" },
+        { "get", "query" },       { "grep", "query" },     { "has", "query" },
+        { "lookup", "query" },    { "search", "query" },   { "test", "query" },
+        { "delete", "remove" },   { "rm", "remove" },      { "fold", "shrink" },
+        { "fsck", "verify" },
     };
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
         if (strcmp(synonyms[i][0], name) == 0)

@@ -15,24 +15,19 @@
 #include "filter/target.h"
 #include "values.h"
 
-/* Sets of verbs: those that read keys, those that choose a size, those that make one filter of
- * several, those that only look, those that change or make a filter, and all. */
+/* Sets of verbs: those that read keys, those that choose a size, those that only look, those that
+ * change or make a filter, and all. */
 #define INPUT   (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED   (BUILD | DEDUP | PLAN | CREATE)
-#define JOINING (MERGE | INTERSECT)
 #define LOOKING (INFO | PLAN | VERIFY | COMPARE)
-#define DOING                                                                                  \
-    (BUILD | ADD | REMOVE | DEDUP | JOINING | SHRINK | CREATE | DELETE | CONVERT | RECOUNT |   \
-     CHECKPOINT | BACKUP)
-#define EVERY (INPUT | LOOKING | DOING)
+#define DOING   (BUILD | ADD | REMOVE | DEDUP | MERGE | SHRINK | CREATE | DELETE | COPY | RECOUNT)
+#define EVERY   (INPUT | LOOKING | DOING)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
  * it is not for filters on servers (FILES), or not for those in files (SERVERS). */
-#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT | RECOUNT)
+#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | COPY | RECOUNT)
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
-
-#define VALUE_BITS 8 /* if --value-bits is not given */
 
 /* ---- The table ------------------------------------------------------------------------ */
 
@@ -41,10 +36,10 @@
 /* In the order in which help shows them: those that are used most come first.  A verb that
  * gives an option another meaning has a row of its own. */
 static const struct option_row rows[] = {
-    { 'o', BUILD | JOINING | SHRINK, "output", "F", &type_file, SLOT(output),
+    { 'o', BUILD | MERGE | SHRINK, "output", "F", &type_file, SLOT(output),
       "the filter file to write; - is standard output" },
-    { 0, BUILD | JOINING | SHRINK | CONVERT | BACKUP, "force", NULL, &type_flag, SLOT(force),
-      "replace a file F that is no filter" },
+    { 0, MERGE, "common", NULL, &type_flag, SLOT(common),
+      "only the keys that all of them have; none of these is lost" },
     { 'n', SIZED, "capacity", "N", &type_capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
     { 'p', BUILD | PLAN | CREATE, "fpr", "P", &type_rate, SLOT(fpr),
@@ -96,8 +91,6 @@ static const struct option_row rows[] = {
     { 0, DEDUP | FILES, "count-each", NULL, &type_flag, SLOT(count_each),
       "print each line once, after how often it comes, the most frequent first; what does not "
       "fit in --memory are lines that come seldom" },
-    { 0, DEDUP | FILES, "least", "N", &type_capacity, SLOT(least),
-      "--count-each: only lines that come N times or more [1]" },
     { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, &type_flag, SLOT(removable),
       "make a filter from which keys can be removed; it stores a key each time that it is "
       "added, while others are sets" },
@@ -108,9 +101,7 @@ static const struct option_row rows[] = {
       "the beginning" },
     { 0, ADD | FILES, "rewrite", NULL, &type_flag, SLOT(rewrite),
       "add to a copy, which replaces F when all keys are in" },
-    { 0, ADD | FILES, "in-place", NULL, &type_flag, SLOT(in_place),
-      "add to the file itself, or fail: the default where the kind can" },
-    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", &type_partitions, SLOT(partitions),
+    { 0, CREATE | COPY | SERVERS, "partitions", "N", &type_partitions, SLOT(partitions),
       "divide the filter into N partitions, which are spread over the servers [as many as it "
       "needs]" },
     { 0, INPUT, "field", "N", &type_fields, SLOT(form.fields),
@@ -128,7 +119,7 @@ static const struct option_row rows[] = {
       "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
     { 0, DEDUP, "key-file", "K", &type_file, SLOT(key_file),
       "hash with the secret in K, which is made if missing and --state is new" },
-    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", &type_file, SLOT(key_file),
+    { 0, ADD | REMOVE | QUERY | COUNT | COPY, "key-file", "K", &type_file, SLOT(key_file),
       "the secret that the filter was built with" },
     { 0, QUERY | COUNT | FILES, "check", NULL, &type_flag, SLOT(check),
       "compare each page of F with its checksum before it is first read" },
@@ -143,34 +134,25 @@ static const struct option_row rows[] = {
       "treat A to Z in keys as a to z; it is noted with F, and then done whenever F is used" },
     { 0, CREATE, "ignore-case", NULL, &type_flag, SLOT(form.ignore_case),
       "note that A to Z in keys will be treated as a to z" },
-    { 0, INPUT, "skip-short", NULL, &type_flag, SLOT(skip_short),
-      "do not report lines that lack the field or the time (they are skipped anyway)" },
     { 0, INPUT, "raw", NULL, &type_flag, SLOT(raw),
       "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", &type_threads, SLOT(threads),
       "work with T threads [as many as this process gets CPUs]" },
-    { 0, INFO, "all", NULL, &type_flag, SLOT(all), "all that there is to tell" },
     { 0, LOOKING, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
     { 0, DOING & ~(DELETE | RECOUNT), "wait", "S", &type_patience, SLOT(wait_ms),
       "if another process is changing the filter file, try for S seconds" },
-    { 0, SIZED | FILES, "kind", "K", &type_kind, SLOT(kind),
-      "this kind of filter (see below)" },
-    { 0, SIZED | FILES, "base", "K", &type_kind, SLOT(base),
-      "the kind of the layers or generations of the filter" },
+    { 0, SIZED | FILES, "kind", "K[:X]", &type_kind, SLOT(kind),
+      "this kind of filter, with X (see below)" },
     { 0, BUILD | PLAN, "static", NULL, &type_flag, SLOT(fixed),
       "all keys are known at once: fewest bits, no key can be added later; reads pipes without "
       "-n" },
     { 0, BUILD, "against", "FILE", &type_file, SLOT(against),
       "built once: no error on the keys of FILE, which are not in F (those that are in both "
       "are)" },
-    { 0, BUILD | PLAN, "against-count", "M", &type_capacity, SLOT(against_count),
-      "about how many keys FILE has [counted first, if it can be read twice]" },
     { 0, BUILD, "value-field", "N", &type_field, SLOT(value_field),
       "built once: store the number in the N-th field with each key; query --label prints it" },
-    { 0, BUILD | PLAN, "value-bits", "B", &type_value_bits, SLOT(value_bits),
-      "bits of a value: 1 to 16 [8]" },
     { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--static, or a pipe without -n: use so much memory, such as 4G, and the disk beyond [a "
       "quarter of what this process can take]" },
@@ -183,13 +165,6 @@ static const struct option_row rows[] = {
     { 0, BUILD, "tmp", "DIR", &type_file, SLOT(tmp),
       "the same: the folder for what does not fit in memory, or " NO_FOLDER " [$TMPDIR, or "
       "/tmp]" },
-    { 0, SIZED | FILES, "until", "N", &type_capacity, SLOT(until),
-      "grow, and keep the rate up to N keys (for kinds that must know this number)" },
-    { 0, SIZED, "factor", "N", &type_factor, SLOT(factor),
-      "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
-    { 0, DEDUP | PLAN | FILES, "generations", "G", &type_generations, SLOT(generations),
-      "divide the window into G generations; lines are remembered for up to W/(G-1) longer "
-      "[5]" },
     { 0, DEDUP | FILES, "time-field", "N", &type_field, SLOT(time_field),
       "the time is the N-th field of the line, not the clock's: 1795290000.5, or "
       "2026-11-21T19:38:06[.123][Z|+hh:mm]" },
@@ -197,10 +172,8 @@ static const struct option_row rows[] = {
       "bring back the time of a --state that is ahead, since a clock was wrong, to TIME: "
       "'now', "
       "or as in --time-field" },
-    { 0, SIZED, "fast", NULL, &type_flag, SLOT(fast), "prefer speed to a small size" },
-    { 0, SIZED, "compact", NULL, &type_flag, SLOT(compact), "prefer a small size to speed" },
-    { 0, BUILD | PLAN | CREATE, "together", NULL, &type_flag, SLOT(together),
-      "put all bits of a key side by side, so that one read fetches them; takes more memory" },
+    { 0, SIZED, "prefer", "P", &type_preference, SLOT(preference),
+      "fast: speed to a small size; compact: a small size to speed" },
     { 0, BUILD | DEDUP | CREATE, "hash", "H", &type_hash, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (16-byte hashes), none-64" },
     { 0, BUILD | CREATE, "seed", "S", &type_seed, SLOT(seed),
@@ -295,13 +268,12 @@ static void check_together(const struct settings *s)
 {
     const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
     const bool integers = s->integers.high, hashed = s->hash && strcmp(s->hash, "integer") != 0;
-    const bool bitmap = s->kind && strcmp(s->kind, KIND_OF_INTEGERS) == 0;
+    const char *kind = s->kind.name;
+    const bool bitmap = kind && strcmp(kind, KIND_OF_INTEGERS) == 0;
     const bool known = s->verb->bit == DEDUP && s->against;
     const bool exactly = s->exact || s->unique || s->count_each || known;
-    const bool values = s->value_field || s->value_bits;
-    const bool named = s->kind && kind_can(s->kind, PERHAPS_CAN_BUILD);
-    const bool built =
-        s->fixed || named || values || (!known && s->against) || s->against_count;
+    const bool named = kind && kind_can(kind, PERHAPS_CAN_BUILD);
+    const bool built = s->fixed || named || s->value_field || (!known && s->against);
     const bool summary_only = !(s->verb->bit & LOOKING);
     bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
@@ -310,10 +282,9 @@ static void check_together(const struct settings *s)
         bool wrong;
         const char *message;
     } rules[] = {
-        { s->fast && s->compact, "--fast: excludes --compact: leave out one" },
         { bitmap && !integers,
           "--kind " KIND_OF_INTEGERS ": of which integers? give --integers LOW-HIGH" },
-        { s->kind && integers && !bitmap,
+        { kind && integers && !bitmap,
           "--integers: is only for --kind " KIND_OF_INTEGERS ": leave out --kind" },
         { s->hash && !hashed && !integers,
           "--hash integer: is only for integers of a range: give --integers LOW-HIGH" },
@@ -322,23 +293,20 @@ static void check_together(const struct settings *s)
         { integers && has_window, "--integers: what is a bit cannot age: leave out --window" },
         { integers && s->capacity > s->integers.high - s->integers.low + 1,
           "-n: the range of --integers has fewer integers: leave out -n" },
-        { s->in_place && s->rewrite, "--in-place: excludes --rewrite: leave out one" },
         { s->once && s->counts, "--once: leaves nothing to count: leave out --count" },
         { s->form.delimiter && !has_fields && !s->time_field,
           "--delimiter: says where fields end: give --field too" },
-        { s->generations && !has_window,
-          "--generations: is only for a window: give --window too" },
         { s->time_field && s->window.keys,
           "--time-field: the window goes by keys: give a time, such as --window 24h, or leave "
           "out --time-field" },
         { s->time_field && !has_window && !s->state,
           "--time-field: is only for a window: give --window too, such as --window 24h" },
         { s->set_back_ms && !s->state, "--set-back: the time of which state? give --state F" },
-        { exactly && (s->state || has_window || s->generations || s->time_field),
+        { exactly && (s->state || has_window || s->time_field),
           "--exact, --unique, --count-each, --against: keep no filter, and forget nothing: "
           "leave out --state, --window and what belongs to it" },
-        { exactly && (s->capacity || s->kind || s->base || s->grow || s->until || s->factor ||
-                      s->fast || s->compact || integers || s->hash || s->key_file),
+        { exactly && (s->capacity || kind || s->grow || s->preference || integers || s->hash ||
+                      s->key_file),
           "--exact, --unique, --count-each, --against: count the lines and choose the filter "
           "themselves: leave out -n, --kind and other options for filters" },
         { s->unique && s->repeated,
@@ -346,7 +314,6 @@ static void check_together(const struct settings *s)
         { s->count_each && (s->exact || s->unique || s->repeated || s->count || known),
           "--count-each: prints each line and its exact count: leave out --exact, --unique, "
           "--against, -d and -c" },
-        { s->least && !s->count_each, "--least: of which counts? give --count-each too" },
         { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
           "--memory and --tmp: are only for --exact, --unique, --count-each and --against: "
           "leave them out" },
@@ -355,21 +322,17 @@ static void check_together(const struct settings *s)
         { s->live && built,
           "--live: is for filters that take keys later: leave out --static, --against, "
           "--value-field, or a --kind that is built once" },
-        { built && (s->removable || s->counts || s->grow || s->until || s->factor || s->base),
-          "--static, --against, --value-field, --value-bits and a --kind that is built once: "
-          "no "
-          "key is added or removed later: leave them out, or --removable, --count, --grow, "
-          "--until, --factor, --base" },
+        { built && (s->removable || s->counts || s->grow),
+          "--static, --against, --value-field and a --kind that is built once: no key is added "
+          "or "
+          "removed later: leave them out, or --removable, --count, --grow" },
         { built && (has_window || integers),
           "--window, --integers: take keys as they come: leave out --static, --against, "
-          "--against-count, --value-field, --value-bits, or a --kind that is built once" },
-        { built && s->together,
-          "--together: is for filters to which keys are added: leave it out, or --static, "
-          "--against, --value-field, --value-bits, or the --kind" },
-        { s->fixed && s->kind && !named,
+          "--value-field, or a --kind that is built once" },
+        { s->fixed && kind && !named,
           "--static: is for kinds that are built once: leave out --kind, or --static" },
-        { values && s->kind && strcmp(s->kind, "ribbon") != 0,
-          "--value-field, --value-bits: only --kind ribbon stores values: leave out --kind" },
+        { s->value_field && kind && strcmp(kind, "ribbon") != 0,
+          "--value-field: only --kind ribbon stores values: leave out --kind" },
         { s->quiet && s->json && summary_only,
           "--quiet: leaves nothing to print as JSON: leave out one of --quiet and --json" },
         { s->verb->bit == DEDUP && s->count && s->repeated,
@@ -381,12 +344,12 @@ static void check_together(const struct settings *s)
         { s->label && s->count, "--label: prints every key: leave out -c" },
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },
         { newline, "--key: holds a newline, where keys end: give -0 too" },
-        { (s->against || s->against_count) && (s->value_field || s->value_bits),
-          "--against: stores no values: leave out --value-field and --value-bits" },
-        { (s->against || s->against_count) && s->kind && strcmp(s->kind, "against") != 0,
+        { s->against && s->value_field,
+          "--against: stores no values: leave out --value-field" },
+        { s->against && kind && strcmp(kind, "against") != 0,
           "--against: is a kind of its own: leave out --kind" },
-        { s->verb->bit == BUILD && s->value_bits && !s->value_field,
-          "--value-bits: of which values? give --value-field too" },
+        { s->verb->bit == BUILD && s->kind.value_bits && !s->value_field,
+          "--kind ribbon:value-bits: of which values? give --value-field too" },
         { s->any && s->label, "--any: prints nothing: leave out --label" },
         { s->any && s->count, "--any: prints nothing: leave out -c" },
     };
@@ -402,7 +365,7 @@ static bool is_on_servers(const struct settings *s)
         if (is_remote(s->filters.word[i]))
             return true;
     return (s->state && is_remote(s->state)) ||
-           (s->verb->bit == CONVERT && s->ninputs && is_remote(s->inputs[0]));
+           (s->verb->bit == COPY && s->ninputs && is_remote(s->inputs[0]));
 }
 
 /* Ends the program if the verb or an option is not for filters in files, or not for filters on
@@ -423,7 +386,7 @@ static void check_place(const struct settings *s, const bool given[NROWS])
         fail("%s: writes files only: make a filter on servers with 'perhaps create', and fill "
              "it with 'perhaps add'",
              verb);
-    for (size_t i = 0; i < s->ninputs && s->verb->bit != CONVERT; i++)
+    for (size_t i = 0; i < s->ninputs && s->verb->bit != COPY; i++)
         if (is_remote(s->inputs[i]))
             fail("%s: takes files, not what lies on servers, as inputs", verb);
     if (served && !(s->verb->bit & SERVED))
@@ -499,16 +462,14 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     if (settings->help || settings->help_all)
         return;
     check_together(settings);
-    if (!settings->kind && verb->bit != DEDUP)
-        settings->kind = settings->against || settings->against_count    ? "against"
-                         : settings->value_field || settings->value_bits ? "ribbon"
-                                                                         : NULL;
-    if (settings->value_field && !settings->value_bits)
-        settings->value_bits = VALUE_BITS;
+    if (!settings->kind.name && verb->bit != DEDUP)
+        settings->kind.name = settings->against       ? "against"
+                              : settings->value_field ? "ribbon"
+                                                      : NULL;
     if (!settings->form.delimiter)
         settings->form.delimiter = '\t';
     settings->form.end = settings->null ? '\0' : '\n';
-    settings->window.generations = (unsigned)settings->generations;
+    settings->window.generations = (unsigned)settings->kind.generations;
     take_operands(argc - optind, argv + optind, settings);
     if (verb->bit == DEDUP && settings->against)
         take_known(settings);

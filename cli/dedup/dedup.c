@@ -199,7 +199,7 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
     uint64_t factor, low = 0, high = 0;
     planned_field(plan, "low", &low);
     planned_field(plan, "high", &high);
-    bool has_factor = planned_field(plan, "factor", &factor);
+    planned_field(plan, "factor", &factor);
     bool grows = kind_can(plan->kind, PERHAPS_CAN_GROW) || plan->fpr_until == UINT64_MAX;
     const struct {
         const char *name;
@@ -207,15 +207,13 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
     } options[] = {
         { "-n", s->capacity && s->capacity != plan->capacity },
         { "-p", s->fpr > 0 && s->fpr != plan->fpr },
-        { "--kind", differs(s->kind, plan->kind) },
-        { "--base", differs(s->base, plan->base) },
+        { "--kind", differs(s->kind.name, plan->kind) || differs(s->kind.base, plan->base) ||
+                        (s->kind.until && s->kind.until != plan->fpr_until) ||
+                        (s->kind.factor && s->kind.factor != factor) },
         { "--integers",
           s->integers.high && (s->integers.low != low || s->integers.high != high) },
         { "--grow", s->grow && !grows },
-        { "--until", s->until && s->until != plan->fpr_until },
-        { "--factor", s->factor && !(has_factor && s->factor == factor) },
-        { "--fast", s->fast },
-        { "--compact", s->compact },
+        { "--prefer", s->preference },
         { "--hash", differs(s->hash, state->hash) },
     };
     char names[128] = "";

@@ -136,7 +136,7 @@ static void collect(struct heavy *heavy)
             fail("nothing is printed: %s", why(PERHAPS_ERR_MEMORY));
         heavy->found = found;
         for (size_t k = 0; k < table->nslots; k++)
-            if (table->slot[k].behind && table->slot[k].count >= heavy->settings->least)
+            if (table->slot[k].behind)
                 found[heavy->nfound++] = table->slot[k];
         heavy_table_free(table);
     }
@@ -170,18 +170,16 @@ static void report(const struct heavy *heavy)
     const struct settings *s = heavy->settings;
     const uint64_t nlines = input_nkeys(heavy->input);
     const double seconds = seconds_worked(s);
-    const uint64_t least = s->least ? s->least : 1;
-    const bool complete = heavy->cut < least;
-    const struct text absent = complete
-                                   ? text_of("these are all%s", least > 1 ? " of them" : "")
-                                   : text_of("lines that came at most %s may be absent",
-                                             counted(heavy->cut, "time").s);
+    const bool complete = !heavy->cut;
+    const struct text absent = complete ? text_of("these are all")
+                                        : text_of("lines that came at most %s may be absent",
+                                                  counted(heavy->cut, "time").s);
     texts_tell_changes(heavy->texts, s);
     json_t *facts = json_pack("{s:I, s:I, s:I, s:I, s:b, s:I}", "lines", (json_int_t)nlines,
                               "printed", (json_int_t)heavy->nfound, "skipped",
                               (json_int_t)input_nskipped(heavy->input), "absent_at_most",
-                              (json_int_t)(complete ? 0 : heavy->cut), "complete", complete,
-                              "copied_bytes", (json_int_t)texts_ncopied(heavy->texts));
+                              (json_int_t)heavy->cut, "complete", complete, "copied_bytes",
+                              (json_int_t)texts_ncopied(heavy->texts));
     summarize(s, facts, "%s, %s printed; %s; %s%s", counted(nlines, "line").s,
               counted(heavy->nfound, "different one").s, absent.s, duration(seconds).s,
               speed(nlines, seconds, " lines/s").s);

@@ -157,6 +157,13 @@ void remote_settle(const struct remote *remote, int error, const char *outcome)
              outcome);
 }
 
+void remote_settle_made(const struct remote *remote, int error)
+{
+    char outcome[512];
+    snprintf(outcome, sizeof outcome, "; %s was not made", remote_name(remote));
+    remote_settle(remote, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
+}
+
 void remote_open(struct remote *remote)
 {
     int error = perhaps_cluster_open(remote->first.cluster);

@@ -119,9 +119,9 @@ struct text over_of(bool over, double fpr_now, double fpr)
 
 /* ---- What is asked ----------------------------------------------------------------- */
 
-/* The kind that takes any number of copies of a key, and can remove keys.  The other kinds that
- * count refuse the ninth copy. */
-static const char counts_on[] = "counting";
+/* The kind that takes any number of copies of a key, and can remove keys, and the one that makes
+ * layers of it.  The other kinds that count refuse the ninth copy. */
+static const char counts_on[] = "counting", layers[] = "chain";
 
 bool request_window(const struct settings *settings)
 {
@@ -130,50 +130,47 @@ bool request_window(const struct settings *settings)
 
 bool request_is_static(const struct settings *settings)
 {
-    bool named = settings->kind && kind_can(settings->kind, PERHAPS_CAN_BUILD);
+    bool named = settings->kind.name && kind_can(settings->kind.name, PERHAPS_CAN_BUILD);
     return settings->verb->bit & (BUILD | PLAN) && !settings->integers.high &&
            (settings->fixed || named);
 }
 
 bool request_changes_later(const struct settings *s)
 {
-    return s->grow || s->until || s->factor || s->base || s->removable || s->counts ||
-           s->integers.high ||
-           (s->kind &&
-            (kind_can(s->kind, PERHAPS_CAN_GROW) || kind_can(s->kind, PERHAPS_CAN_FORGET)));
+    return s->grow || s->removable || s->counts || s->integers.high ||
+           (s->kind.name && (kind_can(s->kind.name, PERHAPS_CAN_GROW) ||
+                             kind_can(s->kind.name, PERHAPS_CAN_FORGET)));
 }
 
 bool request_stores_copies(const struct settings *s)
 {
-    return s->removable && !s->counts && !s->grow && !s->until && !s->factor && !s->base &&
-           !s->integers.high &&
-           !(s->kind &&
-             (kind_can(s->kind, PERHAPS_CAN_GROW) || kind_can(s->kind, PERHAPS_CAN_FORGET)));
+    return s->removable && !s->counts && !s->grow && !s->integers.high &&
+           !(s->kind.name && (kind_can(s->kind.name, PERHAPS_CAN_GROW) ||
+                              kind_can(s->kind.name, PERHAPS_CAN_FORGET)));
 }
 
 bool request_may_grow(const struct settings *settings)
 {
     return !settings->integers.high &&
-           (!settings->kind || kind_can(settings->kind, PERHAPS_CAN_GROW));
+           (!settings->kind.name || kind_can(settings->kind.name, PERHAPS_CAN_GROW));
 }
 
 /* A window need not be a kind that grows, since its generations grow.  If --kind names a kind
  * that forgets, and nothing says when, it remembers as many keys as it has room for. */
 struct perhaps_options request_options(const struct settings *settings, struct size size)
 {
-    bool window = request_window(settings);
-    bool against = settings->against || settings->against_count;
-    bool layers_count = settings->counts && !settings->base && (size.grows || window);
+    const bool window = request_window(settings);
+    struct perhaps_window_options forgets = settings->window;
+    bool against = settings->against || settings->kind.others;
+    const bool counts = settings->counts && !settings->kind.name;
     const bool integers = settings->integers.high;
-    bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_CAN_FORGET);
     unsigned needs = (settings->removable ? PERHAPS_CAN_REMOVE : 0U) |
                      (settings->counts ? PERHAPS_CAN_COUNT : 0U) |
                      (request_is_static(settings) ? PERHAPS_CAN_BUILD : 0U) |
                      (window ? PERHAPS_CAN_FORGET : 0U) |
                      (size.grows && !window ? PERHAPS_CAN_GROW : 0U);
-    enum perhaps_preference preference = settings->fast      ? PERHAPS_PREFER_FAST
-                                         : settings->compact ? PERHAPS_PREFER_COMPACT
-                                                             : PERHAPS_PREFER_BALANCED;
+    if (!window && settings->kind.name && kind_can(settings->kind.name, PERHAPS_CAN_FORGET))
+        forgets.keys = size.capacity;
     return (struct perhaps_options){
         .capacity = size.capacity,
         .fpr = settings->fpr > 0              ? settings->fpr
@@ -182,78 +179,20 @@ struct perhaps_options request_options(const struct settings *settings, struct s
                : against                      ? FPR_AGAINST
                                               : FPR,
         .needs = needs,
-        .kind = integers ? KIND_OF_INTEGERS : settings->kind,
-        .base = layers_count ? counts_on : settings->base,
-        .chain.factor = (unsigned)settings->factor,
-        .elastic.fpr_until = settings->until,
-        .against.others = settings->against_count,
-        .ribbon.value_bits = (unsigned)settings->value_bits,
-        .window = untold ? (struct perhaps_window_options){ .keys = size.capacity }
-                         : settings->window,
-        .preference = preference,
-        .blocked.together = settings->together,
+        .kind = integers            ? KIND_OF_INTEGERS
+                : !counts || window ? settings->kind.name
+                : size.grows        ? layers
+                                    : counts_on,
+        .base = counts ? counts_on : settings->kind.base,
+        .chain.factor = (unsigned)settings->kind.factor,
+        .elastic.fpr_until = settings->kind.until,
+        .against.others = settings->kind.others,
+        .ribbon.value_bits = (unsigned)settings->kind.value_bits,
+        .window = forgets,
+        .preference = settings->preference,
+        .blocked.together = settings->kind.together,
         .bitmap = settings->integers,
     };
-}
-
-/* Returns false if --count would get a kind that refuses the ninth copy of a key, though
- * neither --kind nor --base asks for that kind. */
-static bool counts_far(const struct settings *settings, const struct perhaps_plan *plan)
-{
-    return !settings->counts || settings->kind || settings->base ||
-           strcmp(plan->base ? plan->base : plan->kind, counts_on) == 0;
-}
-
-/* Returns whether the kind that was planned does what --base, --factor, --together and --count
- * ask for.  The library ignores options that are for other kinds, but a user wants to hear of
- * it. */
-static bool heeds(const struct settings *settings, const struct perhaps_plan *plan)
-{
-    uint64_t value;
-    bool layers = !settings->factor || request_window(settings);
-    bool together = !settings->together || planned_field(plan, "together", &value);
-    return (!settings->base || plan->base) && together && counts_far(settings, plan) &&
-           (layers || planned_field(plan, "factor", &value));
-}
-
-/* Plans the kinds with this ability, or without it, in turn until one does all that is asked
- * and reaches the rate, and sets options->kind to it.  Returns 0; or the first error that says
- * more than that a kind cannot do it; or PERHAPS_ERR_UNSUPPORTED. */
-static int choose_kind_that(unsigned can_build, const struct settings *settings,
-                            struct perhaps_options *options, struct perhaps_plan *plan)
-{
-    const struct perhaps_kind *kind;
-    const unsigned forget = options->needs & PERHAPS_CAN_FORGET;
-    int error = PERHAPS_ERR_UNSUPPORTED;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if ((kind->abilities & PERHAPS_CAN_FORGET) != forget ||
-            (kind->abilities & PERHAPS_CAN_BUILD) != can_build ||
-            strcmp(kind->name, KIND_OF_INTEGERS) == 0)
-            continue; /* a kind that forgets is only for --window, one only for --integers */
-        options->kind = kind->name;
-        int met = perhaps_plan_for(options, plan);
-        if (!met && heeds(settings, plan))
-            return 0;
-        if (met && error == PERHAPS_ERR_UNSUPPORTED)
-            error = met;
-    }
-    options->kind = NULL;
-    return error;
-}
-
-/* Chooses a kind: the one that the library chooses, if it heeds all options, or else the first
- * one that does; for --static first of those that are built once. */
-static int choose_kind(const struct settings *settings, struct perhaps_options *options,
-                       struct perhaps_plan *plan)
-{
-    const unsigned build = options->needs & PERHAPS_CAN_BUILD;
-    int error = perhaps_plan_for(options, plan);
-    if (!error && heeds(settings, plan)) {
-        options->kind = plan->kind;
-        return 0;
-    }
-    error = choose_kind_that(build, settings, options, plan);
-    return error && build ? choose_kind_that(0, settings, options, plan) : error;
 }
 
 /* Ends the program because no filter reaches the rate.  Names one that can be reached. */
@@ -268,13 +207,12 @@ static _Noreturn void fail_rate(const struct settings *settings,
     const struct text rate = text_of("%g", higher.fpr);
     if (higher.fpr >= 1)
         fail("%s: %s", name, why(PERHAPS_ERR_LIMIT));
-    if (settings->value_bits)
-        fail(
-            "--value-bits %ju: leaves too few bits for a rate of %g: give fewer bits, or -p %s",
-            (uintmax_t)settings->value_bits, options->fpr, rate.s);
-    if (settings->kind)
+    if (settings->kind.value_bits)
+        fail("-p %g: values of %ju bits leave too few for that: give -p %s", options->fpr,
+             (uintmax_t)settings->kind.value_bits, rate.s);
+    if (settings->kind.name)
         fail("-p %g: is too low for --kind %s: give -p %s, or leave out --kind", options->fpr,
-             settings->kind, rate.s);
+             settings->kind.name, rate.s);
     fail("-p %g: no kind that does all that is asked reaches that: give -p %s", options->fpr,
          rate.s);
 }
@@ -285,19 +223,20 @@ static _Noreturn void fail_plan(const struct settings *settings,
                                 const struct perhaps_options *options, const char *name,
                                 int error)
 {
-    const char *kind = settings->kind;
+    const char *kind = settings->kind.name;
     bool unsupported = error == PERHAPS_ERR_UNSUPPORTED;
     if (unsupported && settings->integers.high)
-        fail("--integers: such a filter cannot count, and it cannot grow: leave out --count, "
-             "--grow, --until and --factor");
+        fail("--integers: such a filter cannot count, and it cannot grow: leave out --count "
+             "and --grow");
     if (kind && request_window(settings) && !kind_can(kind, PERHAPS_CAN_FORGET))
-        fail("--kind %s: cannot forget: leave it out, and say with --base what the window is "
-             "made of",
-             kind);
-    if (settings->base && (error == PERHAPS_ERR_ARGUMENT || unsupported))
-        fail("--base %s: no filter with all that is asked can be made of it: leave it out, or "
-             "leave out an option such as --removable, --count or --grow",
-             settings->base);
+        fail("--kind %s: cannot forget: give --kind window:base=%s for a window that is "
+             "made of it",
+             kind, kind);
+    if (settings->kind.base && (error == PERHAPS_ERR_ARGUMENT || unsupported))
+        fail("--kind %s:base=%s: no filter with all that is asked can be made of it: leave it "
+             "out, "
+             "or leave out an option such as --removable, --count or --grow",
+             kind, settings->kind.base);
     if (unsupported && kind && kind_can(kind, PERHAPS_CAN_BUILD))
         fail("--kind %s: is built once, from all keys: make it with 'perhaps build', without "
              "--removable, --count or --grow",
@@ -306,9 +245,6 @@ static _Noreturn void fail_plan(const struct settings *settings,
         fail("--kind %s: cannot do all that is asked: leave it out, or leave out an option "
              "such as --removable, --count or --grow",
              kind);
-    if ((unsupported || error == PERHAPS_ERR_ARGUMENT) && settings->together)
-        fail("--together: is only for filters of a fixed size to which keys are added: leave "
-             "it out, or leave out --grow, --until, --count and the like and give -n N");
     if (unsupported)
         fail("%s: no kind can do all that is asked: leave out an option such as --removable, "
              "--count or --grow%s",
@@ -325,13 +261,7 @@ void request_plan(const struct settings *settings, struct size size, const char 
                   struct perhaps_options *options, struct perhaps_plan *plan)
 {
     *options = request_options(settings, size);
-    int error =
-        options->kind ? perhaps_plan_for(options, plan) : choose_kind(settings, options, plan);
+    int error = perhaps_plan_for(options, plan);
     if (error)
         fail_plan(settings, options, name, error);
-    if (!heeds(settings, plan))
-        fail("--kind %s: is not made of %s", options->kind,
-             settings->base       ? "other filters: leave out --base"
-             : settings->together ? "lines of bits: leave out --together"
-                                  : "layers: leave out --factor");
 }

@@ -42,9 +42,8 @@ bool request_may_grow(const struct settings *settings);
 /* Returns the options of the filter for perhaps_create(), but for its hash. */
 struct perhaps_options request_options(const struct settings *settings, struct size size);
 
-/* Fills in the options and the plan of the filter.  Without --kind, chooses the first kind that
- * does what the options ask for.  With --kind, ends the program if an option has no effect on
- * that kind, such as --factor on a kind without layers.  'name' begins the error message. */
+/* Fills in the options and the plan of the filter, or ends the program if there is none that
+ * does what the options ask for.  'name' begins the error message. */
 void request_plan(const struct settings *settings, struct size size, const char *name,
                   struct perhaps_options *options, struct perhaps_plan *plan);
 

@@ -129,11 +129,12 @@ static enum perhaps_hash choose_hash(const struct settings *settings)
     return hash;
 }
 
-/* Verbs that only look at a filter, or join two, hash no key. */
+/* Verbs that only look at a filter, join two or copy a file hash no key. */
 bool needs_secret(const struct settings *settings)
 {
-    return !(settings->verb->bit & (INFO | VERIFY | MERGE | INTERSECT | COMPARE | RECOUNT |
-                                    SHRINK | CHECKPOINT | BACKUP));
+    const unsigned bit = settings->verb->bit;
+    return !(bit & (INFO | VERIFY | MERGE | COMPARE | RECOUNT | SHRINK)) &&
+           (bit != COPY || settings->served);
 }
 
 void hashing_choose(struct hashing *hashing, const struct settings *settings)

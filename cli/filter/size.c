@@ -10,7 +10,8 @@
 static uint64_t generations_to_usual(const struct settings *settings)
 {
     const uint64_t usual = 5;
-    return settings->generations > usual ? (settings->generations - 1) / (usual - 1) : 1;
+    return settings->kind.generations > usual ? (settings->kind.generations - 1) / (usual - 1)
+                                              : 1;
 }
 
 /* A window of keys says itself how many there are; a window of time grows by itself. */
@@ -18,7 +19,7 @@ struct size size_asked(const struct settings *settings)
 {
     /* A state is for the lines of many runs, and nobody has told how many they are. */
     bool lasting = settings->state && !settings->capacity && request_may_grow(settings);
-    bool grows = settings->grow || settings->until || settings->factor || lasting;
+    bool grows = settings->grow || settings->kind.until || settings->kind.factor || lasting;
     struct size size = { settings->capacity, grows };
     if (!size.capacity && settings->integers.high)
         size.capacity = settings->integers.high - settings->integers.low + 1;
@@ -59,12 +60,12 @@ struct size size_of_inputs(const struct settings *settings)
     if (settings->state) /* a state would grow, but for --kind */
         fail("--state: is for lines that are still to come, too, and --kind %s does not grow: "
              "say how many there may be, such as -n 10M",
-             settings->kind);
+             settings->kind.name);
     if (!(pipe = input_find_pipe(settings)))
         return (struct size){ count_keys(settings), size.grows };
     if (!request_may_grow(settings))
         fail("%s: cannot be read twice, to count its keys first, and --kind %s does not grow: "
              "say how many there are, such as -n 10M",
-             input_name(pipe), settings->kind);
+             input_name(pipe), settings->kind.name);
     return (struct size){ CAPACITY_TO_BEGIN_WITH, true };
 }

@@ -3,6 +3,7 @@
 #include "static.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "../base/messages.h"
@@ -44,12 +45,14 @@ static bool read_value(const struct perhaps_key *text, uint64_t most, uint32_t *
     return text->nbytes && n <= most;
 }
 
-/* Reads the values of all records.  Returns NULL if there is no memory, or a value is wrong. */
-static const uint32_t *read_values(const struct settings *settings, struct block *block)
+/* Reads the values of all records, of so many bits.  Returns NULL if there is no memory, or a
+ * value is wrong. */
+static const uint32_t *read_values(const struct settings *settings, struct block *block,
+                                   uint64_t nbits)
 {
     uint32_t *value = room_for(&block->room[FOR_VERB], block->count, sizeof *value);
     struct key_form form = settings->form;
-    uint64_t field = settings->value_field;
+    const uint64_t field = settings->value_field;
     form.fields = (struct fields){ .count = 1, .range = { { field, field } } };
     form.ignore_case = false;
     if (!value)
@@ -57,13 +60,47 @@ static const uint32_t *read_values(const struct settings *settings, struct block
     for (size_t i = 0; value && i < block->count; i++) {
         struct perhaps_key text = block->record[i];
         if (line_narrow(&form, &text) &&
-            read_value(&text, (UINT64_C(1) << settings->value_bits) - 1, &value[i]))
+            read_value(&text, (UINT64_C(1) << nbits) - 1, &value[i]))
             continue;
         block->ndone = i;
-        block->problem = "has no value in its --value-field, or one too large for --value-bits";
+        block->problem = "has no number in its --value-field, or one too large: values have up "
+                         "to 16 bits, or as many as --kind ribbon:value-bits says";
         return NULL;
     }
     return value;
+}
+
+/* What a look at the values finds. */
+struct values {
+    const struct settings *settings;
+    atomic_uint all; /* each bit that one of them has */
+};
+
+/* A stage, with a struct values: looks at the values of a block. */
+static bool look_at_values(void *context, struct block *block)
+{
+    struct values *values = context;
+    const uint32_t *value = read_values(values->settings, block, VALUE_BITS_MAX);
+    for (size_t i = 0; value && i < block->count; i++)
+        atomic_fetch_or(&values->all, value[i]);
+    return value;
+}
+
+uint64_t static_value_bits(const struct settings *settings)
+{
+    struct values values = { .settings = settings };
+    const struct stage stage = { .run = look_at_values, .context = &values };
+    uint64_t nbits = 1;
+    if (!settings->value_field || settings->kind.value_bits)
+        return settings->kind.value_bits;
+    if (input_find_pipe(settings))
+        return VALUE_BITS_MAX;
+    struct input *input = input_open(settings, "looking at values", false);
+    input_look(input, &stage, 1);
+    input_close(input);
+    while (values.all >> nbits)
+        nbits++;
+    return nbits;
 }
 
 bool static_add(void *context, struct block *block)
@@ -75,7 +112,7 @@ bool static_add(void *context, struct block *block)
         return true;
     if (!settings->value_field)
         return met(target, block, perhaps_builder_add_many(target->builder, &keys));
-    const uint32_t *value = read_values(settings, block);
+    const uint32_t *value = read_values(settings, block, settings->kind.value_bits);
     return value &&
            met(target, block, perhaps_builder_add_values(target->builder, &keys, value));
 }
@@ -97,15 +134,15 @@ static struct settings settings_of_others(const struct settings *settings)
     others.extents = NULL; /* about how many they are is enough */
     others.keys.count = 0;
     others.capacity = 0;
-    others.kind = NULL;
+    others.kind = (struct kind_asked){ 0 };
     return others;
 }
 
 uint64_t static_count_others(const struct settings *settings)
 {
     struct settings others = settings_of_others(settings);
-    if (!settings->against || settings->against_count)
-        return settings->against_count;
+    if (!settings->against || settings->kind.others)
+        return settings->kind.others;
     struct size size = size_of_inputs(&others);
     return size.grows ? 0
                       : (size.capacity - 1000) / 5 * 4; /* without the room for later keys */

@@ -13,6 +13,10 @@ bool static_add(void *target, struct block *block);
 void static_settle(const struct target *target, const struct input *input,
                    const struct block *last);
 
+/* Returns how many bits the values of --value-field get: as --kind says, or as the largest of
+ * them has; 16 if the inputs cannot be read twice, 0 without values. */
+uint64_t static_value_bits(const struct settings *settings);
+
 /* Returns about how many keys the file of --against has; 0 if they cannot be counted first. */
 uint64_t static_count_others(const struct settings *settings);
 

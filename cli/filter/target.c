@@ -106,9 +106,8 @@ struct target *target_reserve_output(const struct settings *settings)
 void target_check_replaced(const struct target *target)
 {
     const char *path = target->path;
-    if (!target->streams && !target->settings->force && !perhaps_may_replace(path))
-        fail("%s: exists and is not a filter: give another name, or --force to replace it",
-             path);
+    if (!target->streams && !perhaps_may_replace(path))
+        fail("%s: exists and is not a filter: give another name, or remove it first", path);
 }
 
 /* Ends the program because the place of the journal is taken. */
@@ -254,13 +253,9 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
         fail_busy(path);
     if (error == PERHAPS_ERR_IO && errno == EEXIST)
         fail_journal(path);
-    if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
-        fail("%s: its kind cannot be changed in place: leave out --in-place", path);
     if (error == PERHAPS_ERR_IO && (errno == ENOLCK || errno == ENODEV))
-        fail("%s: its file system has no %s, which %s", path,
-             errno == ENOLCK ? "locks" : "shared maps",
-             settings->in_place ? "--in-place needs: leave that out"
-                                : "a live file needs: keep it elsewhere");
+        fail("%s: its file system has no %s, which a live file needs: keep it elsewhere", path,
+             errno == ENOLCK ? "locks" : "shared maps");
     if (error == PERHAPS_ERR_IO && errno == ENOSPC)
         fail("%s: has holes, or blocks that a copy shares with it, and the disk has no room "
              "for them: make room, or use --rewrite",

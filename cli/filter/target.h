@@ -94,7 +94,7 @@ struct target *target_reserve(const struct settings *settings, const char *path)
 /* Does the same for -o, where "-" is standard output. */
 struct target *target_reserve_output(const struct settings *settings);
 
-/* Ends the program if there is a file that is no filter, unless --force is given. */
+/* Ends the program if there is a file that is no filter. */
 void target_check_replaced(const struct target *target);
 
 /* Ends the program if the file shall be live and something lies where its journal would be. */

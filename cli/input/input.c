@@ -31,10 +31,11 @@ struct input {
     struct key_form form;
     const char *noted_with; /* the filter with which 'form' is noted; NULL: none */
     bool (*split)(void *input, struct block *block); /* split_block(), or what only counts */
-    bool plain;    /* keys may have any bytes, so that nothing about them is strange */
-    uint32_t told; /* what was strange so far, a bit for each sort of it */
-    bool counts;   /* the run that follows will report skipped lines */
-    bool counted;  /* the keys of the same files were counted before */
+    bool plain;             /* keys may have any bytes, so that nothing about them is strange */
+    uint32_t told;          /* what was strange so far, a bit for each sort of it */
+    bool counts;            /* the run that follows will report skipped lines */
+    bool counted;           /* the keys of the same files were counted before */
+    struct extent *extents; /* of the files; NULL: they lie in memory, or are read once */
 
     /* Of the blocks that have gone through all stages.  The stage that counts is in order, so
      * only 'nkeys', which the progress line reads, must be atomic. */
@@ -241,6 +242,7 @@ static struct input *open_inputs(const struct settings *settings, const struct p
     if (pieces)
         reader_take_pieces(input->reader, pieces);
     input->counted = counted;
+    input->extents = pieces ? NULL : settings->extents;
     if (counted)
         reader_keep_to(input->reader, settings->extents);
     for (size_t i = 0; pieces && i < settings->ninputs; i++)
@@ -346,7 +348,7 @@ static void settle_skipped(const struct input *input, const char *outcome)
     const struct place *first = &input->first_skipped;
     const char *name = input_name(s->inputs[first->source]);
     uint64_t nskipped = input->nskipped;
-    if (!nskipped || s->skip_short || input->counts)
+    if (!nskipped || input->counts)
         return;
     if (!input_nkeys(input) && input->noted_with)
         fail("%s:%ju: %s, nor has any other line, but the keys of %s are such fields: if lines "
@@ -355,7 +357,7 @@ static void settle_skipped(const struct input *input, const char *outcome)
     if (!input_nkeys(input))
         fail("%s:%ju: %s, nor has any other line: see --field, --delimiter%s", name,
              (uintmax_t)first->line, first->lacks, outcome);
-    if (!s->json)
+    if (!s->json && !s->quiet)
         complain("%s line%s skipped: %s:%ju %s%s", grouped(nskipped).s,
                  nskipped == 1 ? "" : "s", name, (uintmax_t)first->line, first->lacks,
                  nskipped == 1 ? "" : ", and so on");
@@ -477,37 +479,33 @@ static bool count_block(void *context, struct block *block)
     return true;
 }
 
-/* Reads all inputs.  Returns how many keys differ, at most, if 'distinct' is given: verbs that
- * store a key once need no room for repeats.  Else returns the number of all keys, which takes
- * only finding the ends of lines.  Standard input, if it is a file, is then at its old place
- * again. */
-static uint64_t count_all(struct input *input, struct distinct *distinct)
+void input_look(struct input *input, const struct stage *stages, size_t nstages)
 {
-    const struct stage add = { distinct_add, distinct, .in_order = false };
-    if (!distinct)
-        input->split = count_block;
-    off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
-    const struct block *last = input_run(input, &add, distinct != NULL);
+    const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    if (input->extents)
+        reader_keep_to(input->reader, input->extents);
+    input_report_later(input);
+    const struct block *last = input_run(input, stages, nstages);
     if (begin >= 0)
         lseek(STDIN_FILENO, begin, SEEK_SET);
     input_settle(input, last, "");
-    uint64_t bound = distinct ? distinct_bound(distinct) : UINT64_MAX;
-    return input_nkeys(input) < bound ? input_nkeys(input) : bound;
 }
 
 struct census input_census(const struct settings *settings, const struct piece *pieces,
                            bool distinct)
 {
     struct distinct *keys = distinct ? allocate_zeroed(1, sizeof *keys) : NULL;
+    const struct stage add = { distinct_add, keys, .in_order = false };
     struct input *input = open_inputs(settings, pieces, "counting", false);
-    input_report_later(input);
-    if (!pieces && settings->extents)
-        reader_keep_to(input->reader, settings->extents);
-    uint64_t most = count_all(input, keys), least = keys ? distinct_least(keys) : 0;
-    struct census census = { input_nkeys(input), least < most ? least : most, most };
+    if (!keys)
+        input->split = count_block;
+    input_look(input, &add, keys != NULL);
+    const uint64_t nkeys = input_nkeys(input), bound = keys ? distinct_bound(keys) : nkeys;
+    const uint64_t most = nkeys < bound ? nkeys : bound,
+                   least = keys ? distinct_least(keys) : 0;
     free(keys);
     input_close(input);
-    return census;
+    return (struct census){ nkeys, least < most ? least : most, most };
 }
 
 /* Packed files are estimated by the bytes that were read of them. */

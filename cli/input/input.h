@@ -64,6 +64,10 @@ uint64_t input_check(const struct settings *settings);
 /* Says that a later run will report the lines that are skipped in this one. */
 void input_report_later(struct input *input);
 
+/* Does what input_run() and input_settle() do, for a look at the inputs before the run that
+ * counts, which takes just what this one has read. */
+void input_look(struct input *input, const struct stage *stages, size_t nstages);
+
 /* Has lines become keys in this way, which is noted with the filter of this name. */
 void input_take_form(struct input *input, const struct key_form *form, const char *name);
 

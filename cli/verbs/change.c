@@ -303,19 +303,21 @@ static void refuse_itself(const struct target *target)
         input_refuse(target->settings, &old, target->path);
 }
 
-void verb_build(const struct settings *settings)
+void verb_build(const struct settings *asked)
 {
+    struct settings settings = *asked; /* the values may tell how many bits they need */
     struct change building = { .doing = "building", .done = "into", .block = add_block };
-    if (!settings->output)
+    if (!settings.output)
         fail("build: which file shall it make? give -o F");
-    building.target = target_reserve_output(settings);
+    building.target = target_reserve_output(&settings);
     refuse_itself(building.target);
     target_check_replaced(building.target);
-    if (settings->live)
+    if (settings.live)
         target_check_journal(building.target);
-    target_begin(building.target, static_count_others(settings));
+    settings.kind.value_bits = static_value_bits(&settings);
+    target_begin(building.target, static_count_others(&settings));
     if (!building.target->builder)
-        building.once = settings->once;
+        building.once = settings.once;
     change_filter(&building);
 }
 
@@ -335,8 +337,7 @@ static struct target *open_existing(const struct settings *settings)
         refuse_itself(target);
         return target;
     }
-    if (settings->in_place ||
-        (settings->verb->bit == ADD && !settings->rewrite && target_takes_in_place(path))) {
+    if (settings->verb->bit == ADD && !settings->rewrite && target_takes_in_place(path)) {
         target = target_open_in_place(settings, path);
         refuse_itself(target);
         return target;
