@@ -104,7 +104,7 @@ void help_print(const struct verb *verbs)
 static void print_kinds(void)
 {
     const struct perhaps_kind *kind;
-    puts("\nKinds, and what X can be (--kind chain:factor=4,base=bloom):");
+    puts("\nKinds: (with what each takes, as in --kind chain:factor=4,base=bloom)");
     for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         struct text entry = text_of("%s", kind->name);
         const char *takes;
@@ -119,14 +119,13 @@ void help_verb(const struct verb *verb, bool all)
     printf("usage: perhaps %s %s\n%s: %s.\n\n", verb->name, verb->usage, verb->name,
            verb->summary);
     print_options(verb, all);
-    if (all && verb->bit & (BUILD | CREATE | DEDUP | PLAN))
+    if (all && verb->bit == PLAN)
         print_kinds();
     putchar('\n');
     print_words(verb->notes, 0, 0, stdout);
     if (verb->takes_inputs && !(verb->bit & (MERGE | COMPARE | COPY)))
-        puts("\nINPUT: files, or - for standard input, which is the default; what gzip, zstd,\n"
-             "xz or bzip2 packed is unpacked.  A key is a line without its newline: any\n"
-             "bytes, of any length.");
+        puts("\nINPUT: files, or - for standard input, the default; what gzip, zstd, xz or\n"
+             "bzip2 packed is unpacked.  A key is a line without its newline, of any bytes.");
 }
 
 /* ---- Completions for shells ------------------------------------------------------- */

@@ -43,44 +43,44 @@
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
-      "Without -n, build first counts the keys, if it can read the input twice, and makes room "
-      "for a quarter more and another 1,000.  From a pipe it makes a filter that the keys fill "
-      "exactly, unless others come later: --grow, --removable or --count makes one that "
-      "grows." },
+      "Without -n the keys of files are counted first, and get room for a quarter more.  A "
+      "pipe "
+      "gives a filter that is full, unless --grow, --removable or --count speaks of later "
+      "keys." },
     { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
       "make an empty filter F, a file or on servers",
       "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "
       "a cluster, where the host is any one of them.  Nothing may be there yet." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
-      "Each key is in F at once, and stays in F after an error.  Where the kind cannot be "
-      "changed in place, and under --rewrite, F is replaced when all keys are in.  If F is a "
-      "live file, the keys go to its journal, and are on the disk at the end.  F may lie "
-      "on servers: redis://host:port/name." },
+      "Each key is in F at once, and stays there after an error.  Where the kind cannot be "
+      "changed "
+      "in place, and under --rewrite, F is replaced when all are in.  Keys of a live file are "
+      "on "
+      "the disk at the end.  F may lie on servers: redis://host:port/name." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
       "remove keys from F, which was built with --removable",
-      "Remove only keys that were added: removing another one may remove the "
-      "entry of a key that is in F." },
+      "Remove only keys that were added: removing another one may remove the entry of a key "
+      "that "
+      "is in F." },
     { QUERY, true, true, "query", verb_query, "F [OPTION...] [INPUT...]",
       "print the keys that are perhaps in F",
       "Exit status: 0 if a key was selected, 1 if none, 2 after an error.\n"
       "F may lie on servers: redis://host:port/name." },
     { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
       "print each key and how often it was added to F",
-      "Prints the line, a tab and the count; 15+ means 15 or more.  A count is never too low, "
-      "and is too high with the probability of a false positive.  F must be of a kind that "
-      "counts: build it with --count." },
+      "15+ means 15 or more.  A count is never too low, and is too high with the probability "
+      "of a "
+      "false positive.  F must be of a kind that counts: build it with --count." },
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
-      "Without -n, dedup first estimates the number of different lines, if it can read the "
-      "input twice.  From a pipe it makes a filter that grows.  A --state grows, unless -n is "
-      "given when it is made; a state that exists keeps its size, rate, kind, window and "
-      "hash.  A state on servers (redis://host:port/name) must exist, and any number of jobs "
-      "may share it: only one of them prints each line.\n"
-      "Under --window a line is printed again when it comes later than W after it was last "
-      "printed; a repeat in between does not renew its time.\n"
-      "--exact, --unique and --count-each make no error.  They read the inputs several times: "
-      "pipes, and what packed files hold, are copied to a file without a name in --tmp." },
+      "Without -n the lines of files are counted first; for a pipe the filter grows, as a "
+      "--state "
+      "does.  A state that exists stays as it was made.  One on servers "
+      "(redis://host:port/name) "
+      "must exist, and of the jobs that share it only one prints each line.  --exact, "
+      "--against, "
+      "--unique and --count-each make no error." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
       "F may lie on servers: redis://host:port/name." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
@@ -95,17 +95,15 @@ static const struct verb verbs[] = {
       "put together without the keys: build a new filter from the keys." },
     { SHRINK, true, false, "shrink", verb_shrink, "F -o G [-p P] [OPTION...]",
       "write a smaller filter G with the keys of F, which has room to spare",
-      "G is 1/2, 1/3, ... of F: the filter that would have been built if there had been room "
-      "for just these keys.  It finds all of them, and its rate, computed from all its bits, "
-      "is at most P.  The kinds blocked, bloom and counting can be made smaller, and chains of "
-      "them, each layer on its own.  G may be F, which is replaced when all is written.  "
-      "Neither is ever in memory as a whole." },
+      "G is 1/2, 1/3, ... of F: the filter that would have been built with so much less room.  "
+      "Its "
+      "rate, computed from all its bits, is at most P.  Kinds: blocked, bloom, counting, and "
+      "chains of them.  G may be F.  Neither is ever in memory as a whole." },
     { COMPARE, true, true, "compare", verb_compare, "A B [--json]",
       "tell how many keys the filter files A and B have in common",
       "From the bits alone, so each number has a standard error: the truth is within two of "
       "them in 19 of 20 cases.  A and B must be built with the same -p, --kind and --seed (or "
-      "--key-file); their -n may differ if the filters can be made smaller to a common size.  "
-      "Filters that grow, age, or are built once cannot be compared." },
+      "--key-file).  Filters that grow, age, or are built once cannot be compared." },
     { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
       "On servers (F is redis://host:port/name) it checks that every partition is there and "
       "complete, and that the count of the keys fits the bits.\n"

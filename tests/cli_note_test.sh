@@ -32,8 +32,7 @@ test_kinds_and_ways() {
     works create -q -n 100 --ignore-case --live L
     works add -q L <(echo WORD)
     writes "word"$'\n' query L --key word
-    works checkpoint -q L
-    works backup -q L B
+    works copy -q L B
     writes "WorD"$'\n' query B --key WorD
     works dedup -q --state D --field 1 --delimiter : in
     writes $'c:K1\n' dedup -q --state D <(printf 'a:other\nc:K1\n')

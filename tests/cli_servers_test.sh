@@ -27,7 +27,7 @@ passwords_at() {
     server_cli 0 acl setuser reader on '>pa@ss' '~perhaps:*' +@read +@connection +cluster >asked
     secret=${one/:\/\//://reader:pa%40ss@}
     writes $'10\n' query -c $secret/urls keys
-    shows "^filter +$at/urls\$" info --all $secret/urls
+    shows "^filter +$at/urls\$" info $secret/urls
     REDISCLI_AUTH=pa@ss run query -c ${one/:\/\//://reader@}/urls keys
     check "a user in the address, REDISCLI_AUTH" prints $'10\n'
     REDISCLI_AUTH=wrong run query -c ${one/:\/\//://reader@}/urls keys

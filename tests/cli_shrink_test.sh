@@ -42,7 +42,7 @@ test_json() {
 
 test_chain() {
     seq 30000 >in
-    works build -q --kind chain --base blocked -n 20000 -o f in
+    works build -q --kind chain:base=blocked -n 20000 -o f in
     works shrink f -o g -p 0.02
     matches in query g in
     works verify g
@@ -68,7 +68,6 @@ test_refusals() {
     refuses "missing: No such file" shrink missing -o g
     refuses "keys: " shrink keys -o g
     keeps keys refuses "keys: exists and is not a filter" shrink f -o keys
-    works shrink f -o keys --force
     keeps damaged refuses "damaged: " shrink damaged -o damaged
     refuses "g was not made" shrink damaged -o g
     refuses "what was written there is no filter" shrink damaged -o - # nothing was written

@@ -15,8 +15,8 @@ test_static() {
     matches in query f in
     counts -le 300 query -c f not_in
     works verify f
-    shows '^kind +ribbon$' info --all f
-    shows '^keys +200,000$' info --all f
+    shows '^kind +ribbon$' info f
+    shows '^keys +200,000$' info f
     works build --static -p 1e-9 -o g empty
     ends 1 query g keys
     "$program" build --static -o - in >h 2>err
@@ -128,11 +128,11 @@ test_against() {
     writes $'5000\n' query -c f in
     seq 5001 200000 >absent
     writes $'0\n' query -c f absent
-    run build --against <(cat others) --against-count 196000 -o g in
+    run build --against <(cat others) --kind against:others=196000 -o g in
     writes $'0\n' query -c g absent
     writes $'5000\n' query -c g in
-    shows '^kind +against$' info --all f
-    shows '^kind +against$' plan -n 8e6 --against-count 9e8
+    shows '^kind +against$' info f
+    shows '^kind +against$' plan -n 8e6 --kind against:others=9e8
     ends 2 build --against no_file -o m in
     ends 2 build --against others --kind blocked -o m in
     ends 2 add f keys
@@ -142,13 +142,19 @@ test_against() {
 test_values() {
     paste <(seq 1000) <(seq 1000 | awk '{ print $1 % 256 }') >in
     works build --field 1 --value-field 2 -p 1e-7 -o f in
+    tells_json value_bits 8 info --json f
     awk '{ print $2 "\t" $1 }' in >wanted
     seq 1000 >some
     matches wanted query --label f some
     writes $'no\tnobody\n' query --label f --key nobody
-    works build --field 1 --value-field 2 --value-bits 16 -p 1e-4 -o f < <(printf 'a\t65535\n')
+    works build --field 1 --value-field 2 -p 1e-4 -o f < <(printf 'a\t65535\n')
     writes $'65535\ta\n' query --label f --key a
-    ends 2 build --field 1 --value-field 2 -o m < <(printf 'a\t256\n')
+    refuses "one too large" build --field 1 --value-field 2 -o m < <(printf 'a\t65536\n')
+    refuses "one too large" build --field 1 --value-field 2 --kind ribbon:value-bits=8 -o m < <(printf 'a\t256\n')
+    printf 'a\t5\nb\t4\n' >few
+    works build --field 1 --value-field 2 -o few.f few
+    tells_json value_bits 3 info --json few.f
+    writes $'5\ta\n' query --label few.f --key a
     ends 2 build --field 1 --value-field 2 -o m < <(printf 'a\tx\n')
     ends 2 build --field 1 --value-field 2 -o m < <(printf 'a\t1\na\t2\n')
     check "values: it says why" says "different values"

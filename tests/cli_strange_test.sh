@@ -167,14 +167,14 @@ test_streamed() {
     done
     works merge -q -o m <(cat f) <(cat other)
     matches <(seq 20) query m <(seq 20)
-    works intersect -q -o i f.gz <(cat f)
+    works merge --common -q -o i f.gz <(cat f)
     matches keys query i asked
     works shrink -q -p 0.1 -o s f.gz
     works verify s
     works shrink -q -p 0.1 -o t f
     check "shrink: the same filter" same s t
-    works backup -q f.gz b
-    check "backup: the same filter" same b f
+    works copy -q f.gz b
+    check "copy: the same filter" same b f
 }
 
 # What cannot be: changes, damage, a pipe that was read already.
@@ -182,11 +182,11 @@ test_streamed_refused() {
     local verb
     works build -q -n 100000 --kind counting -o f keys
     gzip -k f
-    for verb in "add f.gz keys" "remove f.gz keys" "add --in-place f.gz keys" "dedup --state f.gz keys" "checkpoint f.gz"; do
+    for verb in "add f.gz keys" "remove f.gz keys" "dedup --state f.gz keys"; do
         keeps f.gz refuses "f.gz: is packed, and cannot be changed so: unpack it first, and pack it again afterwards" $verb
     done
     mkfifo p
-    for verb in "add p keys" "remove p keys" "dedup --state p keys" "checkpoint p"; do
+    for verb in "add p keys" "remove p keys" "dedup --state p keys"; do
         refuses "p: is no file, and a filter can be changed in a file only: write it to one first" $verb
     done
     refuses "f.gz: exists and is not a filter" merge -o f.gz f f
