@@ -54,19 +54,15 @@ test_static_killed() {
     done
 }
 
-# The disk space is told before the keys are read if their number is known or can be estimated,
-# else when the first ones go to the disk; and refused where it is certain to be too little.
+# When the first keys go to the disk, it is told how much is free there.
 test_static_disk() {
     seq 300000 >in
     gzip -k in
     mkdir tmp
     local small="--static -j 1 --memory 1M --tmp tmp -o f"
-    reports "the keys take about 2.2" build $small in
-    reports "the keys take about 2." build $small in.gz
-    reports "the keys take 2.20 MB of tmp for a while, and the filter " build $small -n 300000 in
+    reports "the keys do not fit in --memory and go to tmp for a while; " build $small in
     check "disk: free" says " are free"
     reports "the keys do not fit in --memory and go to tmp for a while; " build $small < <(cat in)
-    check "disk: enough for" says " are free, enough for "
     reports "the keys do not fit" build $small -n 10 < <(cat in)
     works build --static --tmp tmp -o f in
     check "disk: nothing goes there" not says "for a while"
@@ -75,14 +71,7 @@ test_static_disk() {
     works build $small --json in
     check "disk: JSON" lines err 1
     cp f old
-    refuses "only" build $small -n 1e14 < <(seq 10)
-    check "disk: refused" says "f: 100,000,000,000,000 keys take 1.60 PB of tmp for a while, and" \
-        "give another folder with --tmp, or more --memory; f is unchanged"
-    refuses "g was not made" build --static --tmp tmp -o g -n 1e14 < <(seq 10)
-    check "disk: no filter" not test -e g
-    works build $small -n 1e14 keys # a file that cannot have so many
     works build $small -n 1e14 in
-    check "disk: what the file says is told" says "about 4."
     check "disk: nothing in --tmp" test -z "$(ls -A tmp)"
     check "disk: the same file" [ "$(stat -c %s f)" = "$(stat -c %s old)" ]
 }
@@ -113,9 +102,7 @@ test_static_full_disk() {
     fills_up against "the temporary file in disk" -q --against in -o disk/f < <(seq 60000)
     fills_up values "f: the temporary file in disk: No space" -q --field 1 --value-field 2 -o disk/f \
         < <(seq 300000 | sed 's/$/\t1/')
-    refuses "give another folder" build --static --memory 1M --tmp disk -n 500000 -o disk/f in
     run build --static --memory 1M --tmp disk -o g in
-    check "full disk: warned" says "about 3." " are free: it may not be enough: see "
     check "full disk: nothing else" [ "$(ls -A disk)" = f ]
     umount disk
 }

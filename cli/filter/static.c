@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "../base/messages.h"
 #include "../base/numbers.h"
-#include "disk.h"
+#include "../base/stop.h"
 
 /* Returns which key of a block has a length that the hash does not take. */
 static size_t find_refused(const struct block *block, size_t takes)
@@ -117,6 +120,22 @@ bool static_add(void *context, struct block *block)
            met(target, block, perhaps_builder_add_values(target->builder, &keys, value));
 }
 
+bool static_watch(void *context, struct block *block)
+{
+    struct target *target = context;
+    const struct settings *settings = target->settings;
+    const char *folder = perhaps_builder_folder(target->builder);
+    struct statvfs space;
+    target->ngiven += block->count;
+    if (target->told || !perhaps_builder_disk_nbytes(target->builder, target->ngiven))
+        return true;
+    target->told = true;
+    if (folder && !statvfs(folder, &space) && !settings->quiet && !settings->json)
+        complain("the keys do not fit in --memory and go to %s for a while; %s are free",
+                 folder, scaled((double)space.f_bavail * (double)space.f_frsize, "B").s);
+    return true;
+}
+
 static bool add_others(void *context, struct block *block)
 {
     struct target *target = context;
@@ -138,7 +157,8 @@ static struct settings settings_of_others(const struct settings *settings)
     return others;
 }
 
-uint64_t static_count_others(const struct settings *settings)
+/* Returns about how many keys the file of --against has; 0 if they cannot be counted first. */
+static uint64_t count_others(const struct settings *settings)
 {
     struct settings others = settings_of_others(settings);
     if (!settings->against || settings->kind.others)
@@ -148,14 +168,107 @@ uint64_t static_count_others(const struct settings *settings)
                       : (size.capacity - 1000) / 5 * 4; /* without the room for later keys */
 }
 
+/* ---- The builder ------------------------------------------------------------------------ */
+
+/* Draws the progress of the builder. */
+static void show_building(void *context, uint64_t done, uint64_t total)
+{
+    struct target *target = context;
+    const uint64_t hash_nbytes = 8;
+    target->progress.total_nbytes = total * hash_nbytes;
+    progress_show(&target->progress, false, 0, done * hash_nbytes);
+}
+
+static bool is_stopped(void *context)
+{
+    (void)context;
+    return stop_signal() != 0;
+}
+
+/* Returns whether files can be made there; else sets errno. */
+static bool is_writable_folder(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0;
+}
+
+/* Returns whether a builder makes the filter, and plans it.  Keys that are all there at once
+ * need not go to a kind that is built once: perhaps none can do what is asked. */
+static bool plan_built(struct target *target, struct perhaps_options *options)
+{
+    const struct settings *settings = target->settings;
+    const struct size any = { CAPACITY_TO_BEGIN_WITH, false }, size = size_asked(settings);
+    const bool last = size_is_last(settings);
+    struct perhaps_plan plan;
+    if (!last && !request_is_static(settings))
+        return false;
+    request_plan(settings, size.capacity ? size : any, target->path, options, &plan);
+    options->kind = plan.kind;
+    bool once = kind_can(plan.kind, PERHAPS_CAN_BUILD);
+    target->sized = last && !once;
+    return last || once;
+}
+
+static void begin_builder(struct target *target, struct perhaps_options *options)
+{
+    const struct settings *settings = target->settings;
+    const bool in_memory = settings->tmp && strcmp(settings->tmp, NO_FOLDER) == 0;
+    const struct perhaps_build_options how = { .memory_nbytes = settings->memory_nbytes,
+                                               .folder = in_memory ? NULL : settings->tmp,
+                                               .leaves_room = request_stores_copies(settings),
+                                               .in_memory = in_memory,
+                                               .threads = (unsigned)input_nthreads(settings),
+                                               .stopped = is_stopped,
+                                               .progress = show_building,
+                                               .context = target };
+    if (how.folder && !is_writable_folder(how.folder))
+        fail("--tmp %s: %s%s", how.folder, strerror(errno), target->outcome);
+    hashing_choose(&target->hashing, settings);
+    options->capacity = settings->capacity;
+    options->hashing = target->hashing.chosen;
+    target->options = *options;
+    int error = perhaps_builder_create(options, &how, &target->builder);
+    if (error)
+        fail("%s: %s", target->path, why(error));
+}
+
+void static_begin(struct target *target)
+{
+    const uint64_t others = count_others(target->settings);
+    const struct settings *settings = target->settings;
+    struct perhaps_options options;
+    if (plan_built(target, &options)) {
+        if (!target->sized && !target->streams && perhaps_is_live(target->path))
+            target_fail_live(target);
+        options.against.others = others;
+        begin_builder(target, &options);
+        return;
+    }
+    if (settings->memory_nbytes || settings->tmp)
+        fail("%s: is for keys that wait until all are there, as with --static or from a pipe "
+             "without -n, --grow and the like: leave it out",
+             settings->tmp ? "--tmp" : "--memory");
+    target_create(target, size_of_inputs(settings));
+}
+
 void static_settle(const struct target *target, const struct input *input,
                    const struct block *last)
 {
     errno = target->reason;
     if (target->builder && last->error == PERHAPS_ERR_IO)
-        disk_fail(target);
+        fail("%s: the temporary file in %s: %s: give another folder with --tmp, or more "
+             "--memory%s",
+             target->path, perhaps_builder_folder(target->builder), strerror(errno),
+             target->outcome);
     if (target->builder && last->error == PERHAPS_ERR_FULL)
-        disk_fail_without(target);
+        fail("%s: %s came, more than the memory has room for: give more --memory, or a folder "
+             "with "
+             "--tmp for what does not fit%s",
+             target->path, counted(perhaps_builder_keys(target->builder), "key").s,
+             target->outcome);
     input_settle(input, last, target->outcome);
 }
 

@@ -9,6 +9,10 @@
  * --value-field.  Needs no order. */
 bool static_add(void *target, struct block *block);
 
+/* A stage, with a struct target, behind that one; in order.  Says it when the first keys go to
+ * the disk. */
+bool static_watch(void *target, struct block *block);
+
 /* Does what input_settle() does; the temporary file, too, may have been what failed. */
 void static_settle(const struct target *target, const struct input *input,
                    const struct block *last);
@@ -17,8 +21,10 @@ void static_settle(const struct target *target, const struct input *input,
  * them has; 16 if the inputs cannot be read twice, 0 without values. */
 uint64_t static_value_bits(const struct settings *settings);
 
-/* Returns about how many keys the file of --against has; 0 if they cannot be counted first. */
-uint64_t static_count_others(const struct settings *settings);
+/* Begins a filter that is built once, or that gets its size when all keys have come: the
+ * builder takes its keys, whose number need not be known.  Else does what target_create()
+ * does. */
+void static_begin(struct target *target);
 
 /* Gives the keys of --against to the builder, or ends the program. */
 void static_add_others(struct target *target);

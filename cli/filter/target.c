@@ -118,8 +118,7 @@ static _Noreturn void fail_journal(const char *path)
          path, path);
 }
 
-/* Ends the program because a live file stays one, and the filter cannot be live. */
-static _Noreturn void fail_kind_of_live(const struct target *target)
+_Noreturn void target_fail_live(const struct target *target)
 {
     fail("%s: is a live file, which takes keys later, and this filter cannot: give another "
          "name, or remove %s and %s.journal first",
@@ -153,89 +152,6 @@ void target_create(struct target *target, struct size size)
              why(error));
     if (error)
         fail("%s: %s", target->path, why(error));
-}
-
-/* Draws the progress of the builder. */
-static void show_building(void *context, uint64_t done, uint64_t total)
-{
-    struct target *target = context;
-    const uint64_t hash_nbytes = 8;
-    target->progress.total_nbytes = total * hash_nbytes;
-    progress_show(&target->progress, false, 0, done * hash_nbytes);
-}
-
-static bool is_stopped(void *context)
-{
-    (void)context;
-    return stop_signal() != 0;
-}
-
-/* Returns whether files can be made there; else sets errno. */
-static bool is_writable_folder(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return false;
-    errno = ENOTDIR;
-    return S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0;
-}
-
-/* Returns whether a builder makes the filter, and plans it.  Keys that are all there at once
- * need not go to a kind that is built once: perhaps none can do what is asked. */
-static bool plan_built(struct target *target, struct perhaps_options *options)
-{
-    const struct settings *settings = target->settings;
-    const struct size any = { CAPACITY_TO_BEGIN_WITH, false }, size = size_asked(settings);
-    const bool last = size_is_last(settings);
-    struct perhaps_plan plan;
-    if (!last && !request_is_static(settings))
-        return false;
-    request_plan(settings, size.capacity ? size : any, target->path, options, &plan);
-    options->kind = plan.kind;
-    bool once = kind_can(plan.kind, PERHAPS_CAN_BUILD);
-    target->sized = last && !once;
-    return last || once;
-}
-
-static void begin_builder(struct target *target, struct perhaps_options *options)
-{
-    const struct settings *settings = target->settings;
-    const bool in_memory = settings->tmp && strcmp(settings->tmp, NO_FOLDER) == 0;
-    const struct perhaps_build_options how = { .memory_nbytes = settings->memory_nbytes,
-                                               .folder = in_memory ? NULL : settings->tmp,
-                                               .leaves_room = request_stores_copies(settings),
-                                               .in_memory = in_memory,
-                                               .threads = (unsigned)input_nthreads(settings),
-                                               .stopped = is_stopped,
-                                               .progress = show_building,
-                                               .context = target };
-    if (how.folder && !is_writable_folder(how.folder))
-        fail("--tmp %s: %s%s", how.folder, strerror(errno), target->outcome);
-    hashing_choose(&target->hashing, settings);
-    options->capacity = settings->capacity;
-    options->hashing = target->hashing.chosen;
-    target->options = *options;
-    int error = perhaps_builder_create(options, &how, &target->builder);
-    if (error)
-        fail("%s: %s", target->path, why(error));
-}
-
-void target_begin(struct target *target, uint64_t others)
-{
-    const struct settings *settings = target->settings;
-    struct perhaps_options options;
-    if (plan_built(target, &options)) {
-        if (!target->sized && !target->streams && perhaps_is_live(target->path))
-            fail_kind_of_live(target);
-        options.against.others = others;
-        begin_builder(target, &options);
-        return;
-    }
-    if (settings->memory_nbytes || settings->tmp)
-        fail("%s: is for keys that wait until all are there, as with --static or from a pipe "
-             "without -n, --grow and the like: leave it out",
-             settings->tmp ? "--tmp" : "--memory");
-    target_create(target, size_of_inputs(settings));
 }
 
 static _Noreturn void fail_busy(const char *path)
@@ -524,7 +440,7 @@ void target_settle_save(struct target *target, int error)
              target->path, why(error), perhaps_builder_folder(target->builder),
              target->outcome);
     if (perhaps_is_live(target->path) && error == PERHAPS_ERR_UNSUPPORTED)
-        fail_kind_of_live(target);
+        target_fail_live(target);
     if (perhaps_is_live(target->path) && error == PERHAPS_ERR_JOURNAL)
         fail("%s: is a live file without its journal, and stays as it is: remove it first",
              target->path);
@@ -592,7 +508,6 @@ void target_limit_keys(const struct target *target, struct input *input)
         return;
     target_expect_keys(target, input);
     perhaps_stats_of(target->filter, &stats);
-    input_expect_copies(input, stats.plan.base ? stats.plan.base : stats.plan.kind);
     if (strcmp(stats.plan.kind, KIND_OF_INTEGERS) == 0 &&
         planned_field(&stats.plan, "low", &low) && planned_field(&stats.plan, "high", &high))
         input_expect_integers(input, low, high);

@@ -23,6 +23,8 @@ struct target {
     const struct settings *settings;
     perhaps_filter *filter;   /* NULL: it lies on servers, or is not opened yet */
     perhaps_builder *builder; /* makes the filter when it is saved; else NULL */
+    uint64_t ngiven;          /* keys that a stage gave to the builder */
+    bool told;                /* that they go to the disk */
     bool sized; /* the builder makes a filter of another kind that has no room for more keys */
     struct perhaps_options options; /* of the builder */
     atomic_int reason;     /* the errno of its temporary file, if a stage met PERHAPS_ERR_IO */
@@ -100,14 +102,12 @@ void target_check_replaced(const struct target *target);
 /* Ends the program if the file shall be live and something lies where its journal would be. */
 void target_check_journal(const struct target *target);
 
+/* Ends the program because a live file stays one, and the filter cannot be live. */
+_Noreturn void target_fail_live(const struct target *target);
+
 /* Ends the program because somebody has removed, renamed or replaced the live file or its
  * journal meanwhile (PERHAPS_ERR_JOURNAL).  'outcome' ends the message. */
 _Noreturn void target_fail_lost(const struct target *target, const char *outcome);
-
-/* Begins a filter that is built once, or that gets its size when all keys have come: the
- * builder takes its keys, whose number need not be known; 'others' is about how many --against
- * has, 0 if that is not known.  Else does what target_create() does. */
-void target_begin(struct target *target, uint64_t others);
 
 /* Makes an empty filter of this size in memory.  Makes a secret, too, if one is asked for and
  * its file does not exist. */

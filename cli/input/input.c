@@ -44,7 +44,6 @@ struct input {
     uint64_t nlines; /* how many of its lines were counted */
     uint64_t nskipped;
     struct perhaps_bitmap_options integers; /* that the filter takes; high 0: other keys */
-    const char *storing; /* the kind that stores copies of a key; NULL: not known */
     struct place {
         size_t source;
         uint64_t line;
@@ -310,21 +309,6 @@ uint64_t input_nkeys(const struct input *input)
     return atomic_load(&input->nkeys);
 }
 
-/* Returns what the filter has against one more copy of a key. */
-static const char *copies_problem(const struct input *input)
-{
-    if (input->settings->counts)
-        return "this key came more often than the kind can count: leave out --kind and --base";
-    if (!input->storing)
-        return "no room for one more copy of this key, of which 8 are the most (4 in the kind "
-               "strided): give --once, or drop repeats before";
-    return strcmp(input->storing, "strided") == 0
-               ? "no room for one more copy of this key, of which 4 are the most in the kind "
-                 "strided: give --once, or drop repeats before"
-               : "no room for one more copy of this key, of which 8 are the most: give --once, "
-                 "or drop repeats before";
-}
-
 /* Returns what the filter has against a key, as the end of a message. */
 static const char *key_problem(const struct input *input, int error)
 {
@@ -336,7 +320,11 @@ static const char *key_problem(const struct input *input, int error)
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n or with --grow";
     if (error == PERHAPS_ERR_COPIES)
-        return copies_problem(input);
+        return input->settings->counts
+                   ? "this key came more often than the kind can count: leave out --kind"
+                   : "no room for one more copy of this key, of which 8 are the most (4 in the "
+                     "kind "
+                     "strided): give --once, or drop repeats before";
     return why(error);
 }
 
@@ -391,11 +379,6 @@ static void settle_changes(const struct input *input)
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high)
 {
     input->integers = (struct perhaps_bitmap_options){ low, high };
-}
-
-void input_expect_copies(struct input *input, const char *kind)
-{
-    input->storing = kind;
 }
 
 void input_expect_hashes(struct input *input)
@@ -506,34 +489,4 @@ struct census input_census(const struct settings *settings, const struct piece *
     free(keys);
     input_close(input);
     return (struct census){ nkeys, least < most ? least : most, most };
-}
-
-/* Packed files are estimated by the bytes that were read of them. */
-uint64_t input_estimate(const struct settings *settings)
-{
-    enum { BLOCKS = 32 };
-    const uint64_t total_nbytes = input_check(settings);
-    const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
-    struct block block = { 0 };
-    struct reader *reader = total_nbytes
-                                ? reader_open(settings->inputs, settings->ninputs,
-                                              settings->form.end, settings->raw, BLOCK_NBYTES)
-                                : NULL;
-    if (!reader)
-        return 0;
-    uint64_t keys = 0;
-    for (unsigned i = 0; i < BLOCKS; i++) {
-        reader_read(reader, &block);
-        if (block.holds != BLOCK_RECORDS)
-            break;
-        keys += lines_count(block.text, block.nbytes, settings->form.end);
-    }
-    uint64_t nread = reader_nread(reader);
-    if (block.holds != BLOCK_END && nread)
-        keys = (uint64_t)((double)keys * (double)total_nbytes / (double)nread);
-    reader_close(reader);
-    block_release(&block);
-    if (begin >= 0)
-        lseek(STDIN_FILENO, begin, SEEK_SET);
-    return keys;
 }

@@ -75,10 +75,6 @@ void input_take_form(struct input *input, const struct key_form *form, const cha
  * that it refuses. */
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high);
 
-/* Tells of what kind the filter is, for the message about a key that it stores as often as it
- * can. */
-void input_expect_copies(struct input *input, const char *kind);
-
 /* Tells that the filter takes keys that are hashes, which may have any bytes.  Otherwise a
  * message says, once, if the first keys of an input look like those of a text from Windows, or
  * like what is packed. */
@@ -129,10 +125,6 @@ struct census {
  * only finds the ends of lines, and takes every key for a different one. */
 struct census input_census(const struct settings *settings, const struct piece *pieces,
                            bool distinct);
-
-/* Returns about how many keys the inputs have, by what their beginning tells; 0 if one of them
- * does not tell its size, such as a pipe. */
-uint64_t input_estimate(const struct settings *settings);
 
 /* Ends the program if the file, which is to be written, is also an input.  'name' is for the
  * message. */

@@ -12,7 +12,6 @@
 #include "../base/messages.h"
 #include "../base/numbers.h"
 #include "../filter/agree.h"
-#include "../filter/disk.h"
 #include "../filter/reach.h"
 #include "../filter/request.h"
 #include "../filter/static.h"
@@ -261,10 +260,9 @@ static void change_filter(struct change *change)
 {
     const struct target *target = change->target;
     bool hashes = change->block == add_block;
-    struct disk disk;
     const struct stage to_builder[] = {
         { .run = static_add, .context = change->target },
-        { .run = disk_watch, .context = &disk, .in_order = true }
+        { .run = static_watch, .context = change->target, .in_order = true }
     };
     const struct stage stages[] = {
         { .run = block_hash, .context = target->filter },
@@ -274,8 +272,6 @@ static void change_filter(struct change *change)
         { .run = note_done, .context = change, .in_order = true },
     };
     const size_t nstages = 1U + hashes + (target->remote != NULL);
-    if (target->builder)
-        disk_begin(&disk, target);
     struct input *input = input_open(target->settings, change->doing, false);
     target_limit_keys(target, input);
     agree_on_keys(target, input);
@@ -315,7 +311,7 @@ void verb_build(const struct settings *asked)
     if (settings.live)
         target_check_journal(building.target);
     settings.kind.value_bits = static_value_bits(&settings);
-    target_begin(building.target, static_count_others(&settings));
+    static_begin(building.target);
     if (!building.target->builder)
         building.once = settings.once;
     change_filter(&building);
