@@ -153,7 +153,7 @@ static void print_values(const struct option_row *option)
 }
 
 /* Returns whether the option can have only few values, which a shell can offer. */
-static bool has_values(const struct option_row *option)
+static bool has_few_values(const struct option_row *option)
 {
     return option_values(option) >= VALUES_KINDS;
 }
@@ -176,7 +176,7 @@ static void print_bash_verb(const struct verb *verb)
     const struct option_row *option;
     printf("    %s)\n        case $before in\n", verb->name);
     for (size_t i = 0; (option = option_at(verb, i)); i++)
-        if (has_values(option)) {
+        if (has_few_values(option)) {
             printf("        --%s) words='", option->name);
             print_values(option);
             puts("' ;;");
@@ -222,7 +222,7 @@ static void print_zsh_spec(const char *name, const char *glue, const struct opti
         else
             printf("%s%c", strchr("[]:\\", *c) ? "\\" : "", *c);
     putchar(']');
-    if (has_values(option)) {
+    if (has_few_values(option)) {
         printf(":%s:(", option->argument);
         print_values(option);
         putchar(')');
@@ -287,7 +287,7 @@ static void print_fish_option(const struct verb *verb, const struct option_row *
     if (option->letter)
         printf(" -s %c", option->letter);
     printf(" -l %s", option->name);
-    if (has_values(option)) {
+    if (has_few_values(option)) {
         fputs(" -x -a '", stdout);
         print_values(option);
         putchar('\'');

@@ -203,7 +203,7 @@ static bool is_any_of(const char *word, const char *a, const char *b)
 }
 
 /* Runs the verb that the first argument names.  'help', --help and --version are no verbs. */
-static void run(int argc, char **argv)
+static void run_command(int argc, char **argv)
 {
     if (argc < 2) {
         help_usage(verbs, stderr);
@@ -248,6 +248,6 @@ int main(int argc, char **argv)
     reserve_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN); /* writing past the file-size limit is an error, not an end */
     signal(SIGPIPE, SIG_IGN); /* so is writing to a closed pipe: locks must be released */
-    run(argc, argv);
+    run_command(argc, argv);
     leave(STATUS_YES);
 }

@@ -23,7 +23,7 @@ static const char *read_text(const struct value_type *type, const char *value, v
 }
 
 /* Adds the value to those that the option had before. */
-static const char *read_word(const struct value_type *type, const char *value, void *slot)
+static const char *read_one_more(const struct value_type *type, const char *value, void *slot)
 {
     struct words *words = slot;
     if (!*value && type->problem)
@@ -79,7 +79,8 @@ static const char *read_window(const struct value_type *type, const char *value,
 }
 
 /* Reads a moment, in milliseconds since 1970.  0 stands for none. */
-static const char *read_time(const struct value_type *type, const char *value, void *slot)
+static const char *read_moment_asked(const struct value_type *type, const char *value,
+                                     void *slot)
 {
     uint64_t ms = moment_now();
     if ((strcmp(value, "now") != 0 && !read_moment(value, strlen(value), &ms)) || !ms)
@@ -255,7 +256,7 @@ static const char *read_part(const struct value_type *type, char *word,
 }
 
 /* Reads a kind, and what is asked of it behind a colon. */
-static const char *read_kind(const struct value_type *type, const char *value, void *slot)
+static const char *read_kind_asked(const struct value_type *type, const char *value, void *slot)
 {
     struct kind_asked asked = { 0 };
     char words[256], *rest = NULL;
@@ -286,15 +287,16 @@ static const char *read_preference(const struct value_type *type, const char *va
 
 const struct value_type type_flag = { read_flag, NULL, 0, 0, VALUES_NONE };
 const struct value_type type_file = { read_text, "empty: give a name", 0, 0, VALUES_FILES };
-const struct value_type type_filter = { read_word, "empty: give a name", 0, 0, VALUES_FILES };
+const struct value_type type_filter = { read_one_more, "empty: give a name", 0, 0,
+                                        VALUES_FILES };
 /* Takes any name: choose_hash() in request.c knows which hashes there are. */
 const struct value_type type_hash = { read_text, "empty: give a name", 0, 0, VALUES_HASHES };
-const struct value_type type_kind = { read_kind, "no such kind: there are", 0, 0,
+const struct value_type type_kind = { read_kind_asked, "no such kind: there are", 0, 0,
                                       VALUES_KINDS };
 const struct value_type type_preference = { read_preference,
                                             "not a preference: give fast or compact", 0, 0,
                                             VALUES_PREFERENCES };
-const struct value_type type_key = { read_word, NULL, 0, 0, VALUES_NONE };
+const struct value_type type_key = { read_one_more, NULL, 0, 0, VALUES_NONE };
 const struct value_type type_capacity = {
     read_between,
     "not a number of keys: give a whole number from 1 to 2^48, such as 5,000,000, "
@@ -336,8 +338,9 @@ const struct value_type type_window = {
     "number of keys, such as 10M-keys",
     1, PERHAPS_CAPACITY_MAX, VALUES_NONE
 };
-const struct value_type type_moment = { read_time, "not a time: give 'now', " MOMENT_EXPECTED,
-                                        0, 0, VALUES_NONE };
+const struct value_type type_moment = { read_moment_asked,
+                                        "not a time: give 'now', " MOMENT_EXPECTED, 0, 0,
+                                        VALUES_NONE };
 const struct value_type type_range = { read_range,
                                        "not a range: give its first and its last integer, "
                                        "such as 13000000000-19999999999; at most "

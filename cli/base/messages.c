@@ -62,8 +62,8 @@ unsigned terminal_columns(int fd)
 
 /* Draws the line, and of a line for which the terminal is too narrow the beginning: the rest
  * would go to a line of its own, and stay there. */
-static void draw(const char *doing, const char *part, const char *left, const char *done,
-                 const char *fast)
+static void draw_progress(const char *doing, const char *part, const char *left,
+                          const char *done, const char *fast)
 {
     char line[256];
     const unsigned columns = terminal_columns(STDERR_FILENO);
@@ -91,10 +91,10 @@ void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint
         if (seconds >= EXPERIENCE_S)
             left = text_of(", %s left", duration(ceil(seconds * (1 - share) / share)).s);
     }
-    draw(progress->doing, part.s, left.s,
-         of_keys ? counted(nkeys, "key").s : scaled((double)nbytes, "B").s,
-         of_keys ? speed(nkeys, seconds, " keys/s").s
-                 : text_of(", %s", scaled((double)nbytes / seconds, "B/s").s).s);
+    draw_progress(progress->doing, part.s, left.s,
+                  of_keys ? counted(nkeys, "key").s : scaled((double)nbytes, "B").s,
+                  of_keys ? speed(nkeys, seconds, " keys/s").s
+                          : text_of(", %s", scaled((double)nbytes / seconds, "B/s").s).s);
 }
 
 void progress_erase(void)
@@ -257,7 +257,7 @@ static bool is_size(const char *name, const json_t *value)
 }
 
 /* Returns a value that is not a text, as people read it. */
-static struct text value_of(const json_t *value, int digits)
+static struct text text_of_value(const json_t *value, int digits)
 {
     if (json_is_integer(value))
         return grouped((uint64_t)json_integer_value(value));
@@ -270,7 +270,7 @@ static struct text value_of(const json_t *value, int digits)
 static void print_fact(const char *name, const json_t *value)
 {
     const char *text = json_string_value(value);
-    printf("%-20s %s", label_of(name).s, text ? text : value_of(value, 6).s);
+    printf("%-20s %s", label_of(name).s, text ? text : text_of_value(value, 6).s);
     if (is_size(name, value))
         printf("  (%s)", scaled((double)json_integer_value(value), "B").s);
     putchar('\n');
@@ -283,7 +283,8 @@ static struct text cell_of(const char *name, const json_t *value)
         return label_of(name);
     if (is_size(name, value))
         return scaled((double)json_integer_value(value), "B");
-    return json_is_string(value) ? text_of("%s", json_string_value(value)) : value_of(value, 3);
+    return json_is_string(value) ? text_of("%s", json_string_value(value))
+                                 : text_of_value(value, 3);
 }
 
 /* Prints a cell, or the head of its column, as wide as the widest cell.  Numbers and the last
@@ -383,7 +384,7 @@ json_t *json_path(const char *path)
 /* No verb and no option has a longer name; a longer text is like none of them. */
 #define NAME_MOST 32
 
-static size_t least(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -401,9 +402,10 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
                 continue;
             }
             bool same = a[i - 1] == b[j - 1];
-            d[i][j] = least(d[i - 1][j - 1] + !same, least(d[i - 1][j], d[i][j - 1]) + 1);
+            d[i][j] =
+                smaller_of(d[i - 1][j - 1] + !same, smaller_of(d[i - 1][j], d[i][j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+                d[i][j] = smaller_of(d[i][j], d[i - 2][j - 2] + 1);
         }
     return d[na][nb];
 }

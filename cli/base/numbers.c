@@ -243,7 +243,7 @@ static bool is_digit(const struct cursor *c)
 }
 
 /* Reads this character, if it is the next one. */
-static bool take(struct cursor *c, char wanted)
+static bool take_character(struct cursor *c, char wanted)
 {
     bool found = c->at < c->end && *c->at == wanted;
     c->at += found;
@@ -262,7 +262,7 @@ static bool take_digits(struct cursor *c, unsigned count, int64_t *n)
 /* Reads ".123", if it is there, and adds it to *ms.  Passes over digits behind the third. */
 static bool take_fraction(struct cursor *c, int64_t *ms)
 {
-    if (!take(c, '.'))
+    if (!take_character(c, '.'))
         return true;
     bool some = is_digit(c);
     for (int64_t weight = 100; is_digit(c); weight /= 10)
@@ -292,8 +292,8 @@ static int64_t month_ndays(int64_t year, int64_t month)
 static bool take_date(struct cursor *c, int64_t *days)
 {
     int64_t year, month, day;
-    if (!take_digits(c, 4, &year) || !take(c, '-') || !take_digits(c, 2, &month) ||
-        !take(c, '-') || !take_digits(c, 2, &day))
+    if (!take_digits(c, 4, &year) || !take_character(c, '-') || !take_digits(c, 2, &month) ||
+        !take_character(c, '-') || !take_digits(c, 2, &day))
         return false;
     if (year < 1970 || month < 1 || month > 12 || day < 1 || day > month_ndays(year, month))
         return false;
@@ -305,8 +305,8 @@ static bool take_date(struct cursor *c, int64_t *days)
 static bool take_time(struct cursor *c, int64_t *ms)
 {
     int64_t hours, minutes, seconds;
-    if (!take_digits(c, 2, &hours) || !take(c, ':') || !take_digits(c, 2, &minutes) ||
-        !take(c, ':') || !take_digits(c, 2, &seconds))
+    if (!take_digits(c, 2, &hours) || !take_character(c, ':') || !take_digits(c, 2, &minutes) ||
+        !take_character(c, ':') || !take_digits(c, 2, &seconds))
         return false;
     *ms = ((hours * 60 + minutes) * 60 + seconds) * 1000;
     return hours < 24 && minutes < 60 && seconds <= 60 && take_fraction(c, ms);
@@ -318,12 +318,12 @@ static bool take_zone(struct cursor *c, int64_t *ms)
 {
     int64_t hours, minutes = 0;
     *ms = 0;
-    if (c->at == c->end || take(c, 'Z'))
+    if (c->at == c->end || take_character(c, 'Z'))
         return true;
-    bool ahead = take(c, '+');
-    if ((!ahead && !take(c, '-')) || !take_digits(c, 2, &hours))
+    bool ahead = take_character(c, '+');
+    if ((!ahead && !take_character(c, '-')) || !take_digits(c, 2, &hours))
         return false;
-    bool more = take(c, ':') || c->at < c->end;
+    bool more = take_character(c, ':') || c->at < c->end;
     if (hours > 23 || (more && !take_digits(c, 2, &minutes)) || minutes > 59)
         return false;
     *ms = (hours * 60 + minutes) * (ahead ? 60000 : -60000);
@@ -334,8 +334,8 @@ static bool take_zone(struct cursor *c, int64_t *ms)
 static bool take_iso(struct cursor *c, int64_t *ms)
 {
     int64_t days, time = 0, zone;
-    if (!take_date(c, &days) || (!take(c, 'T') && !take(c, ' ')) || !take_time(c, &time) ||
-        !take_zone(c, &zone))
+    if (!take_date(c, &days) || (!take_character(c, 'T') && !take_character(c, ' ')) ||
+        !take_time(c, &time) || !take_zone(c, &zone))
         return false;
     *ms = days * 86400000 + time - zone;
     return true;

@@ -21,7 +21,7 @@ static int wake[2] = { -1, -1 }; /* nobody reads from it: once readable, it stay
 /* Some senders, such as timeout(1), send a signal twice in a row and mean one, and two threads
  * may handle the two at the same time.  So only a signal that comes more than a second after
  * the first one ends the program. */
-static void on_signal(int number)
+static void note_signal(int number)
 {
     int saved = errno;
     long long now_s = time(NULL), seen_s = 0;
@@ -41,7 +41,7 @@ void stop_on_signals(void)
     if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
         wake[0] = wake[1] = -1; /* poll() ignores it; a second signal still ends us */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction action = { .sa_handler = on_signal }, old;
+        struct sigaction action = { .sa_handler = note_signal }, old;
         sigemptyset(&action.sa_mask);
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
@@ -71,4 +71,10 @@ bool stop_wait(int fd)
         if (errno != EINTR && errno != EAGAIN)
             return true; /* read() will tell what is wrong */
     return either[1].revents == 0;
+}
+
+bool stop_asked(void *unused)
+{
+    (void)unused;
+    return stop_signal() != 0;
 }

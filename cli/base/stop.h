@@ -26,4 +26,7 @@ void stop_waiting(void);
 /* Waits until 'fd' can be read.  Returns false if the program was asked to stop before that. */
 bool stop_wait(int fd);
 
+/* Returns whether a signal asked to stop, as the library wants to know while it works. */
+bool stop_asked(void *unused);
+
 #endif

@@ -62,7 +62,7 @@ struct dedup {
 
 /* A stage, with a struct dedup: adds the keys of a block, and learns which were there.  Between
  * two keys the filter may have to be told the time. */
-static bool add_block(void *context, struct block *block)
+static bool add_lines(void *context, struct block *block)
 {
     struct dedup *dedup = context;
     perhaps_filter *filter = dedup->target->filter;
@@ -85,7 +85,7 @@ static bool add_durably(void *context, struct block *block)
 {
     struct dedup *dedup = context;
     if (durable_enter(&dedup->durable, block))
-        return add_block(dedup, block);
+        return add_lines(dedup, block);
     block->ndone = 0; /* none of its lines is new or old */
     return false;
 }
@@ -152,7 +152,7 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
         if (window_reads(&dedup->window))
             stages[n++] = (struct stage){ .run = window_read_times, .context = &dedup->window };
         stages[n++] = (struct stage){ .run = block_hash, .context = dedup->target->filter };
-        stages[n++] = (struct stage){ .run = dedup->durable.target ? add_durably : add_block,
+        stages[n++] = (struct stage){ .run = dedup->durable.target ? add_durably : add_lines,
                                       .context = dedup,
                                       .in_order = true };
         return n;
@@ -362,7 +362,7 @@ static struct facts find_facts(const struct dedup *dedup)
 
 /* Saves the state, and ends the program if something went wrong.  The message tells what the
  * run leaves.  Servers remember every line at once. */
-static void settle(struct dedup *dedup, const struct block *last)
+static void settle_state(struct dedup *dedup, const struct block *last)
 {
     struct target *target = dedup->target;
     const bool remote = target->remote, durable = dedup->durable.target;
@@ -384,7 +384,7 @@ static void settle(struct dedup *dedup, const struct block *last)
 }
 
 /* Prints what -c asks for, and the summary. */
-static void report(const struct dedup *dedup)
+static void report_lines(const struct dedup *dedup)
 {
     const struct settings *s = dedup->settings;
     const uint64_t nlines = dedup->printer.nlines, nnew = dedup->printer.nnew;
@@ -452,7 +452,7 @@ void verb_dedup(const struct settings *settings)
     dedup.input = input_open(settings, "reading", !settings->count);
     target_limit_keys(dedup.target, dedup.input);
     agree_on_keys(dedup.target, dedup.input);
-    settle(&dedup, input_run(dedup.input, stages, n));
-    report(&dedup);
+    settle_state(&dedup, input_run(dedup.input, stages, n));
+    report_lines(&dedup);
     input_close(dedup.input);
 }

@@ -37,7 +37,7 @@ static bool sync_printed(const struct durable *d)
 }
 
 /* Acknowledges what was printed, which is all that the filter knows. */
-static void acknowledge(struct durable *d)
+static void acknowledge_printed(struct durable *d)
 {
     if (!d->error && !d->unprinted) {
         d->error = sync_printed(d) ? perhaps_sync(d->target->filter) : PERHAPS_ERR_IO;
@@ -54,7 +54,7 @@ static void acknowledge_soon(struct durable *d)
 {
     d->due = true;
     if (!d->on_the_way)
-        acknowledge(d);
+        acknowledge_printed(d);
 }
 
 /* Has acknowledged what was printed 'ms' ago or later, whether or not more lines come. */
@@ -145,7 +145,7 @@ bool durable_leave(struct durable *d, const struct block *block, bool printed)
         pthread_cond_broadcast(&d->moved);
     }
     if (d->due && !d->on_the_way)
-        acknowledge(d);
+        acknowledge_printed(d);
     bool ok = !d->error && printed;
     pthread_mutex_unlock(&d->lock);
     return ok;
@@ -154,7 +154,7 @@ bool durable_leave(struct durable *d, const struct block *block, bool printed)
 void durable_settle(struct durable *d)
 {
     pthread_mutex_lock(&d->lock);
-    acknowledge(d);
+    acknowledge_printed(d);
     d->ends = true;
     pthread_cond_signal(&d->ended);
     pthread_mutex_unlock(&d->lock);

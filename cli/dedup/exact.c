@@ -79,7 +79,7 @@ static void take_memory(struct exact *exact, uint64_t nbytes, const char *what)
 }
 
 /* Makes a filter for hashes of so many keys, or ends the program. */
-static struct held make_filter(struct exact *exact, uint64_t nkeys)
+static struct held make_shard_filter(struct exact *exact, uint64_t nkeys)
 {
     struct perhaps_options options = { .capacity = sharding_room(&exact->sharding, nkeys) + 64,
                                        .fpr = exact->fpr,
@@ -108,8 +108,8 @@ static void drop_filter(struct exact *exact, struct held *held)
 
 /* Runs the stages over all inputs, and ends the program if something was wrong.  Only the last
  * pass prints, and reports lines without a key. */
-static void run_pass(struct exact *exact, const char *doing, const struct stage *stages,
-                     size_t nstages, bool last)
+static void run_exact_pass(struct exact *exact, const char *doing, const struct stage *stages,
+                           size_t nstages, bool last)
 {
     const struct settings *s = exact->settings;
     const char *outcome = last ? "; the lines so far are done" : NOTHING_PRINTED;
@@ -205,11 +205,11 @@ static void find_suspects(struct exact *exact)
     if (nsuspects > census->most)
         nsuspects = census->most;
     for (size_t i = 0; i < exact->sharding.count; i++) {
-        exact->shard[i].all = make_filter(exact, census->most);
-        exact->shard[i].suspects = make_filter(exact, nsuspects);
+        exact->shard[i].all = make_shard_filter(exact, census->most);
+        exact->shard[i].suspects = make_shard_filter(exact, nsuspects);
     }
     size_t n = stages_of_shards(exact, stages, 1, suspect);
-    run_pass(exact, "looking for repeats", stages, n, false);
+    run_exact_pass(exact, "looking for repeats", stages, n, false);
     for (size_t i = 0; i < exact->sharding.count; i++)
         drop_filter(exact, &exact->shard[i].all);
 }
@@ -336,7 +336,7 @@ static bool meet_keys(const struct meeting *m)
 
 /* A stage, with a struct exact_shard: finds out which of the suspects came before.  If a file
  * was cut off meanwhile, the answers are worth nothing. */
-static bool meet(void *context, struct block *block)
+static bool meet_suspects(void *context, struct block *block)
 {
     struct exact_shard *shard = context;
     const struct sharded *sharded = shards_of(block);
@@ -381,19 +381,19 @@ static void decide(struct exact *exact)
     const bool unique = exact->settings->unique;
     struct stage stages[SHARDS_MAX + 5] = { { shards_split, &exact->sharding, false },
                                             { leave_suspects, exact, false } };
-    size_t n = stages_of_shards(exact, stages, 2, meet);
+    size_t n = stages_of_shards(exact, stages, 2, meet_suspects);
     if (unique) {
-        run_pass(exact, "comparing", stages, n, false);
+        run_exact_pass(exact, "comparing", stages, n, false);
         stages[2] = (struct stage){ find_once, exact, false };
         n = 3;
     }
     n = printer_stages(&exact->printer, stages, n);
-    run_pass(exact, "reading", stages, n, true);
+    run_exact_pass(exact, "reading", stages, n, true);
 }
 
 /* ---- The report ---------------------------------------------------------------------- */
 
-static void report(const struct exact *exact)
+static void report_exact(const struct exact *exact)
 {
     const struct settings *s = exact->settings;
     const struct printer *printer = &exact->printer;
@@ -458,7 +458,7 @@ void exact_run(const struct settings *settings)
         find_suspects(&exact);
     make_tables(&exact);
     decide(&exact);
-    report(&exact);
+    report_exact(&exact);
     release_shards(&exact);
     input_close(exact.input);
     texts_close(exact.texts);

@@ -50,7 +50,7 @@ static size_t next_slot(const struct exact_table *table, size_t at)
 }
 
 /* That of an empty slot is EXACT_NONE. */
-static uint64_t place_of(uint64_t slot)
+static uint64_t place_in_slot(uint64_t slot)
 {
     return slot ? (slot & PLACE_MASK) - 1 : EXACT_NONE;
 }
@@ -122,7 +122,7 @@ size_t exact_table_seek(const struct exact_table *table, const struct perhaps_ha
 
 uint64_t exact_table_place(const struct exact_table *table, size_t slot)
 {
-    return place_of(table->slot[slot]);
+    return place_in_slot(table->slot[slot]);
 }
 
 enum exact_met exact_table_meet(struct exact_table *table, const struct exact_line *line)
@@ -130,7 +130,7 @@ enum exact_met exact_table_meet(struct exact_table *table, const struct exact_li
     const struct halves hash = halves_of(line->hash);
     size_t at = line->seek;
     for (uint64_t slot; (slot = table->slot[at]); at = next_slot(table, at))
-        if (same_tag(slot, hash) && line->same(line->context, place_of(slot), line->key)) {
+        if (same_tag(slot, hash) && line->same(line->context, place_in_slot(slot), line->key)) {
             if (table->notes && !(slot & AGAIN))
                 table->slot[at] = slot | AGAIN;
             return EXACT_REPEATED;
@@ -147,7 +147,7 @@ bool exact_table_came_once(const struct exact_table *table, const struct perhaps
 {
     size_t at = first_slot(table, halves_of(hash));
     for (uint64_t slot; (slot = table->slot[at]); at = next_slot(table, at))
-        if (place_of(slot) == place)
+        if (place_in_slot(slot) == place)
             return !(slot & AGAIN);
     return false;
 }

@@ -41,8 +41,8 @@ struct heavy {
 /* ---- Counting ------------------------------------------------------------------------ */
 
 /* Counts the keys of a shard.  Returns false without memory. */
-static bool count_keys(struct heavy_shard *shard, const struct sharded *sharded,
-                       const struct block *block)
+static bool count_shard(struct heavy_shard *shard, const struct sharded *sharded,
+                        const struct block *block)
 {
     const struct perhaps_hashed *hash = sharded->hash + shard->index * sharded->room;
     const uint32_t *record = sharded->record + shard->index * sharded->room;
@@ -64,13 +64,13 @@ static bool count_keys(struct heavy_shard *shard, const struct sharded *sharded,
 }
 
 /* A stage, with a struct heavy_shard. */
-static bool count_block(void *context, struct block *block)
+static bool count_lines_of(void *context, struct block *block)
 {
     struct heavy_shard *shard = context;
     const struct sharded *sharded = shards_of(block);
     if (!sharded)
         return false;
-    int error = count_keys(shard, sharded, block) ? 0 : PERHAPS_ERR_MEMORY;
+    int error = count_shard(shard, sharded, block) ? 0 : PERHAPS_ERR_MEMORY;
     if (same_error(&shard->same))
         error = same_error(&shard->same);
     if (error)
@@ -79,13 +79,13 @@ static bool count_block(void *context, struct block *block)
 }
 
 /* Runs over all inputs, and ends the program if something was wrong. */
-static void run_pass(struct heavy *heavy, const char *doing, bool first)
+static void run_counting_pass(struct heavy *heavy, const char *doing, bool first)
 {
     static const char outcome[] = "; nothing is printed";
     struct stage stages[SHARDS_MAX + 1] = { { shards_split, &heavy->sharding, false } };
     size_t n = 1;
     for (size_t i = 0; i < heavy->sharding.count; i++)
-        stages[n++] = (struct stage){ count_block, &heavy->shard[i], true };
+        stages[n++] = (struct stage){ count_lines_of, &heavy->shard[i], true };
     heavy->input = input_open_pieces(heavy->settings, texts_pieces(heavy->texts), doing, false);
     if (!first)
         input_report_later(heavy->input);
@@ -95,7 +95,7 @@ static void run_pass(struct heavy *heavy, const char *doing, bool first)
 }
 
 /* Counts anew the lines that are left, if there was no room for all. */
-static void recount(struct heavy *heavy)
+static void recount_frequent(struct heavy *heavy)
 {
     struct input *first = heavy->input;
     for (size_t i = 0; i < heavy->sharding.count; i++) {
@@ -108,7 +108,7 @@ static void recount(struct heavy *heavy)
         return;
     for (size_t i = 0; i < heavy->sharding.count; i++)
         heavy_table_restart(&heavy->shard[i].table);
-    run_pass(heavy, "counting again", false);
+    run_counting_pass(heavy, "counting again", false);
     input_close(heavy->input);
     heavy->input = first;
 }
@@ -126,7 +126,7 @@ static int by_count(const void *a, const void *b)
 
 /* Takes the lines out of the tables that are to be printed, and sorts them.  A table gives its
  * memory back before the next one is taken out. */
-static void collect(struct heavy *heavy)
+static void collect_frequent(struct heavy *heavy)
 {
     for (size_t i = 0; i < heavy->sharding.count; i++) {
         struct heavy_table *table = &heavy->shard[i].table;
@@ -165,7 +165,7 @@ static void print_lines(const struct heavy *heavy)
         leave(STATUS_ERROR);
 }
 
-static void report(const struct heavy *heavy)
+static void report_counts(const struct heavy *heavy)
 {
     const struct settings *s = heavy->settings;
     const uint64_t nlines = input_nkeys(heavy->input);
@@ -196,11 +196,11 @@ void heavy_run(const struct settings *settings)
             .table = heavy_table_new(limit / heavy.sharding.count),
             .same = { .texts = heavy.texts, .form = &settings->form },
         };
-    run_pass(&heavy, "counting", true);
-    recount(&heavy);
-    collect(&heavy);
+    run_counting_pass(&heavy, "counting", true);
+    recount_frequent(&heavy);
+    collect_frequent(&heavy);
     print_lines(&heavy);
-    report(&heavy);
+    report_counts(&heavy);
     for (size_t i = 0; i < heavy.sharding.count; i++)
         free(heavy.shard[i].same.room.memory);
     free(heavy.found);

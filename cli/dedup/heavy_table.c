@@ -29,7 +29,8 @@ void heavy_table_fetch(const struct heavy_table *table, uint64_t hash)
 }
 
 /* Returns the slot of the line, or the empty one where its search ends. */
-static struct heavy_slot *find(const struct heavy_table *table, const struct heavy_line *line)
+static struct heavy_slot *find_line(const struct heavy_table *table,
+                                    const struct heavy_line *line)
 {
     const size_t mask = table->nslots - 1;
     for (size_t at = (size_t)line->hash & mask;; at = (at + 1) & mask) {
@@ -90,7 +91,7 @@ static bool find_median(const struct heavy_table *table, uint64_t *median)
 }
 
 /* Makes room for another line. */
-static bool make_room(struct heavy_table *table)
+static bool make_table_room(struct heavy_table *table)
 {
     uint64_t median;
     if (!table->nslots)
@@ -104,9 +105,9 @@ static bool make_room(struct heavy_table *table)
 
 bool heavy_table_count(struct heavy_table *table, const struct heavy_line *line)
 {
-    if (!make_room(table))
+    if (!make_table_room(table))
         return false;
-    struct heavy_slot *slot = find(table, line);
+    struct heavy_slot *slot = find_line(table, line);
     if (!slot->behind) {
         *slot = (struct heavy_slot){ line->hash, line->place + 1, 0 };
         table->count++;
@@ -123,7 +124,7 @@ void heavy_table_restart(struct heavy_table *table)
 
 void heavy_table_recount(struct heavy_table *table, const struct heavy_line *line)
 {
-    struct heavy_slot *slot = table->nslots ? find(table, line) : NULL;
+    struct heavy_slot *slot = table->nslots ? find_line(table, line) : NULL;
     if (!slot || !slot->behind)
         return;
     if (slot->count++ == 0)

@@ -28,7 +28,7 @@ uint64_t sharding_room(const struct sharding *sharding, uint64_t nkeys)
 
 /* Makes room for the keys of a block, all of which may belong to one shard.  Returns NULL if
  * there is no memory. */
-static struct sharded *make_room(struct block *block, size_t nshards)
+static struct sharded *room_for_hashes(struct block *block, size_t nshards)
 {
     size_t room = (block->count + 63) / 64 * 64;
     size_t each_nbytes =
@@ -69,7 +69,7 @@ static void split_keys(const struct sharding *sharding, const struct block *bloc
 bool shards_split(void *context, struct block *block)
 {
     const struct sharding *sharding = context;
-    struct sharded *sharded = make_room(block, sharding->count);
+    struct sharded *sharded = room_for_hashes(block, sharding->count);
     if (sharded)
         split_keys(sharding, block, sharded);
     else

@@ -31,7 +31,7 @@ void place_unlock(struct target *target)
 
 /* Returns where the file is or will be: follows links, also one to a file that does not exist.
  * The caller frees it.  Returns NULL (errno) if it fails. */
-static char *follow(const char *path)
+static char *follow_links(const char *path)
 {
     char link[PATH_MAX], *next, *place = realpath(path, NULL);
     if (place || errno != ENOENT)
@@ -43,7 +43,7 @@ static char *follow(const char *path)
     int folder = slash && *link != '/' ? (int)(slash + 1 - path) : 0;
     if (asprintf(&next, "%.*s%.*s", folder, path, (int)nbytes, link) < 0)
         return NULL;
-    place = follow(next);
+    place = follow_links(next);
     free(next);
     return place;
 }
@@ -52,7 +52,7 @@ static char *follow(const char *path)
  * and the lock file has its place there, too.  Sets target->lock_path. */
 static void check_folder(struct target *target)
 {
-    char *place = follow(target->path), *copy = place ? strdup(place) : NULL;
+    char *place = follow_links(target->path), *copy = place ? strdup(place) : NULL;
     const char *folder = copy ? dirname(copy) : NULL;
     bool writable = folder && access(folder, W_OK | X_OK) == 0;
     int reason = errno;
@@ -72,8 +72,7 @@ static void check_folder(struct target *target)
 static bool same_file(int fd, const char *path)
 {
     struct stat a, b;
-    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && is_same_file(&a, &b);
 }
 
 /* Tries to lock the file for 'wait_ms'.  Returns false (errno) if it cannot.  Processes that

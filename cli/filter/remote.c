@@ -68,7 +68,7 @@ void remote_refuse_typo(const char *path)
 
 /* Tells the client whether to give up.  It goes on for a moment after a signal, so that dedup
  * can print what it has added; but not if a server takes long. */
-static bool is_stopped(void *context)
+static bool is_overdue(void *context)
 {
     (void)context;
     return stop_overdue();
@@ -103,7 +103,7 @@ void remote_new(struct remote **remote, const struct settings *settings,
                                                    .password = getenv("REDISCLI_AUTH"),
                                                    .hashing = *hashing,
                                                    .without_secret = !needs_secret(settings),
-                                                   .stopped = is_stopped,
+                                                   .stopped = is_overdue,
                                                    .progress = show_progress,
                                                    .warn = show_warning,
                                                    .context = r };
@@ -174,7 +174,7 @@ void remote_open(struct remote *remote)
 /* ---- Blocks ----------------------------------------------------------------------- */
 
 /* Returns a handle that nobody works with, perhaps a new one; NULL if there is no memory. */
-static struct handle *take(struct remote *remote)
+static struct handle *take_handle(struct remote *remote)
 {
     pthread_mutex_lock(&remote->lock);
     struct handle *handle = &remote->first;
@@ -216,8 +216,8 @@ static int open_handle(struct remote *remote, struct handle *handle)
 
 /* Gives the handle back.  After an error it stays busy, since the text of its problem, which
  * the block now has, must not change.  Returns whether there was no error. */
-static bool give_back(struct remote *remote, struct handle *handle, struct block *block,
-                      int error)
+static bool give_back_handle(struct remote *remote, struct handle *handle, struct block *block,
+                             int error)
 {
     if (error) {
         block->problem = perhaps_cluster_problem(handle->cluster);
@@ -231,19 +231,19 @@ static bool give_back(struct remote *remote, struct handle *handle, struct block
 
 /* Takes a handle for a block, and sets all answers to unknown.  Returns NULL if the block has
  * no keys, or an error, which is then noted in it. */
-static struct handle *begin(struct remote *remote, struct block *block)
+static struct handle *begin_block(struct remote *remote, struct block *block)
 {
     if (block->count)
         memset(block->answer, PERHAPS_ANSWER_UNKNOWN, block->count);
     if (block->count == 0 || block->error)
         return NULL;
-    struct handle *handle = take(remote);
+    struct handle *handle = take_handle(remote);
     int error = handle ? open_handle(remote, handle) : PERHAPS_ERR_MEMORY;
     if (!error)
         return handle;
     block->ndone = 0;
     if (handle)
-        give_back(remote, handle, block, error);
+        give_back_handle(remote, handle, block, error);
     block_met(block, error);
     return NULL;
 }
@@ -254,7 +254,8 @@ enum { SILENT_MOST = 32 };
 /* Notes why answers of a block are unknown.  Returns whether to go on with other blocks.  A
  * handle that waited for the servers as long as it could is not used again, so that the next
  * one, which waits only for a moment, takes its place. */
-static bool go_on(struct remote *remote, struct handle *handle, const struct block *block)
+static bool go_on_asking(struct remote *remote, struct handle *handle,
+                         const struct block *block)
 {
     pthread_mutex_lock(&remote->lock);
     remote->nsilent = block->nunknown < block->count ? 0 : remote->nsilent + block->count;
@@ -292,7 +293,7 @@ static size_t count_first(const struct block *block)
 bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
 {
     struct perhaps_keys keys = block_keys(block, 0, block->count);
-    struct handle *handle = begin(remote, block);
+    struct handle *handle = begin_block(remote, block);
     *npresent = 0;
     if (!handle) {
         block->nunknown = block->error ? block->count : 0;
@@ -300,25 +301,25 @@ bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
     }
     int error = perhaps_cluster_contains_many(handle->cluster, &keys, block->answer, npresent);
     if (!error)
-        return give_back(remote, handle, block, 0);
+        return give_back_handle(remote, handle, block, 0);
     *npresent = count_answers(block, PERHAPS_ANSWER_PERHAPS);
     block->nunknown = count_answers(block, PERHAPS_ANSWER_UNKNOWN);
     if (error != PERHAPS_ERR_STOPPED && error != PERHAPS_ERR_MEMORY &&
-        error != PERHAPS_ERR_ARGUMENT && go_on(remote, handle, block))
+        error != PERHAPS_ERR_ARGUMENT && go_on_asking(remote, handle, block))
         return true;
     block->ndone = count_first(block);
-    return give_back(remote, handle, block, error);
+    return give_back_handle(remote, handle, block, error);
 }
 
 /* A key whose answer is not known counts as new: dedup prints it. */
 bool remote_add(struct remote *remote, struct block *block)
 {
     struct perhaps_keys keys = block_keys(block, 0, block->count);
-    struct handle *handle = begin(remote, block);
+    struct handle *handle = begin_block(remote, block);
     if (!handle)
         return !block->error;
     int error = perhaps_cluster_add_many(handle->cluster, &keys, block->answer, &block->ndone);
-    return give_back(remote, handle, block, error);
+    return give_back_handle(remote, handle, block, error);
 }
 
 bool remote_has_lost(const struct block *block)

@@ -32,7 +32,7 @@ struct size size_asked(const struct settings *settings)
 
 /* Returns the capacity for the keys of the inputs: verbs that store a key once need no room for
  * repeats, and build adds room for keys that come later. */
-static uint64_t count_keys(const struct settings *settings)
+static uint64_t count_inputs(const struct settings *settings)
 {
     const bool dedup = settings->verb->bit == DEDUP;
     uint64_t count = input_census(settings, NULL, dedup || settings->counts).most;
@@ -62,7 +62,7 @@ struct size size_of_inputs(const struct settings *settings)
              "say how many there may be, such as -n 10M",
              settings->kind.name);
     if (!(pipe = input_find_pipe(settings)))
-        return (struct size){ count_keys(settings), size.grows };
+        return (struct size){ count_inputs(settings), size.grows };
     if (!request_may_grow(settings))
         fail("%s: cannot be read twice, to count its keys first, and --kind %s does not grow: "
              "say how many there are, such as -n 10M",

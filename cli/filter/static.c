@@ -179,12 +179,6 @@ static void show_building(void *context, uint64_t done, uint64_t total)
     progress_show(&target->progress, false, 0, done * hash_nbytes);
 }
 
-static bool is_stopped(void *context)
-{
-    (void)context;
-    return stop_signal() != 0;
-}
-
 /* Returns whether files can be made there; else sets errno. */
 static bool is_writable_folder(const char *path)
 {
@@ -221,7 +215,7 @@ static void begin_builder(struct target *target, struct perhaps_options *options
                                                .leaves_room = request_stores_copies(settings),
                                                .in_memory = in_memory,
                                                .threads = (unsigned)input_nthreads(settings),
-                                               .stopped = is_stopped,
+                                               .stopped = stop_asked,
                                                .progress = show_building,
                                                .context = target };
     if (how.folder && !is_writable_folder(how.folder))

@@ -20,11 +20,6 @@
 static struct stat *pipes;
 static size_t npipes;
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 bool streamed_once(const char *path)
 {
     struct stat st;
@@ -65,7 +60,7 @@ struct passing {
 };
 
 /* Gives the library its bytes.  What ends before the magic number is no filter. */
-static int take(void *context, void *bytes, size_t nbytes)
+static int take_bytes(void *context, void *bytes, size_t nbytes)
 {
     struct passing *passing = context;
     for (char *at = bytes; nbytes > 0;) {
@@ -87,7 +82,7 @@ int streamed_read(const struct settings *settings, const char *path,
     struct passing passing = { .stream.fd = -1 };
     struct stream *stream = &passing.stream;
     struct perhaps_open_options load = *options;
-    const struct perhaps_source source = { .read = take, .context = &passing };
+    const struct perhaps_source source = { .read = take_bytes, .context = &passing };
     if (streamed_once(path))
         expect_new(settings, path);
     load.mode = PERHAPS_MODE_LOAD;

@@ -211,8 +211,8 @@ static void check_secret(const struct target *target)
 }
 
 /* Opens the filter at 'path', or ends the program. */
-static void open_file(struct target *target, const char *path, enum perhaps_mode mode,
-                      bool check)
+static void open_filter(struct target *target, const char *path, enum perhaps_mode mode,
+                        bool check)
 {
     const struct settings *settings = target->settings;
     hashing_read(&target->hashing, settings);
@@ -254,7 +254,7 @@ struct target *target_open(const struct settings *settings, const char *path)
     }
     target = target_new(settings, path);
     set_outcome(target, outcome_at(path));
-    open_file(target, path, PERHAPS_MODE_READ, settings->check);
+    open_filter(target, path, PERHAPS_MODE_READ, settings->check);
     return target;
 }
 
@@ -275,7 +275,7 @@ void target_settle_damage(const struct target *target)
 
 void target_load(struct target *target, const char *from)
 {
-    open_file(target, from, target->in_place ? PERHAPS_MODE_LIVE : PERHAPS_MODE_LOAD, false);
+    open_filter(target, from, target->in_place ? PERHAPS_MODE_LIVE : PERHAPS_MODE_LOAD, false);
 }
 
 bool target_takes_in_place(const char *path)
@@ -347,7 +347,7 @@ struct target *target_open_live(const struct settings *settings, const char *pat
 
 /* Makes the file that was saved a live one.  If that fails, an empty one that was not there
  * before is removed; keys that were added are worth keeping. */
-static void make_live(struct target *target)
+static void make_file_live(struct target *target)
 {
     const struct perhaps_open_options options = { .mode = PERHAPS_MODE_JOURNAL,
                                                   .without_secret = true };
@@ -414,7 +414,7 @@ void target_save(struct target *target)
                                : target->fresh ? perhaps_save_new(target->filter, target->path)
                                                : perhaps_save(target->filter, target->path));
     if (target->settings->live)
-        make_live(target);
+        make_file_live(target);
     hashing_tell(&target->hashing);
 }
 

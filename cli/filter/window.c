@@ -203,7 +203,8 @@ bool window_reads(const struct window *window)
 }
 
 /* Reads the time of a line.  Returns NULL, or what the line lacks. */
-static const char *read_time(const struct key_form *form, struct perhaps_key line, uint64_t *ms)
+static const char *read_time_of_line(const struct key_form *form, struct perhaps_key line,
+                                     uint64_t *ms)
 {
     if (!line_narrow(form, &line))
         return "has no field with a time (--time-field)";
@@ -222,7 +223,7 @@ static bool read_times(const struct window *window, struct block *block)
     form.fields = (struct fields){ .count = 1, .range = { { field, field } } };
     for (size_t i = 0; i < block->count; i++) {
         uint64_t ms;
-        const char *lacks = read_time(&form, block->record[i], &ms);
+        const char *lacks = read_time_of_line(&form, block->record[i], &ms);
         if (!lacks) {
             block_keep(block, kept, i);
             block->number[kept++] = ms - ms % window->grain_ms;
@@ -253,8 +254,8 @@ void window_enter(struct window *window, const struct block *block)
 
 /* Tells the filter the time of a record, unless it is earlier than the latest one, which would
  * change nothing. */
-static void tell(struct window *window, perhaps_filter *filter, const struct block *block,
-                 size_t at, uint64_t ms)
+static void tell_time(struct window *window, perhaps_filter *filter, const struct block *block,
+                      size_t at, uint64_t ms)
 {
     if (ms < window->now_ms)
         note_late(window, block, at, ms);
@@ -277,10 +278,10 @@ size_t window_advance(struct window *window, perhaps_filter *filter, const struc
         return block->count - at;
     if (!window_reads(window)) {
         uint64_t ms = moment_now();
-        tell(window, filter, block, at, ms - ms % window->grain_ms);
+        tell_time(window, filter, block, at, ms - ms % window->grain_ms);
         return block->count - at;
     }
-    tell(window, filter, block, at, block->number[at]);
+    tell_time(window, filter, block, at, block->number[at]);
     for (; i < block->count && block->number[i] <= window->now_ms; i++)
         note_late(window, block, i, block->number[i]);
     return i - at;

@@ -53,7 +53,7 @@ struct reader {
 
 /* Makes room for one read behind the first 'used' bytes, a last delimiter that the file may
  * lack, and the slack.  At least doubles it.  Returns false without memory. */
-static bool make_room(const struct reader *reader, struct block *block, size_t used)
+static bool make_read_room(const struct reader *reader, struct block *block, size_t used)
 {
     size_t needed = used + reader->block_nbytes + 1 + BLOCK_SLACK_NBYTES;
     if (block->text && block->room_nbytes >= needed)
@@ -161,7 +161,7 @@ enum file_change reader_change(const struct reader *reader, size_t *source, uint
 
 /* Opens the next file.  A pipe gets room for what comes between two reads: 1 MiB, which the
  * system may refuse.  Returns false (problem) if it fails. */
-static bool open_file(struct reader *reader)
+static bool open_input(struct reader *reader)
 {
     struct stream *stream = &reader->stream;
     if (!stream_open(stream, reader->paths[reader->source],
@@ -178,7 +178,7 @@ static bool open_next(struct reader *reader)
 {
     struct stream *stream = &reader->stream;
     if (!reader->pieces)
-        return stream->fd >= 0 || open_file(reader);
+        return stream->fd >= 0 || open_input(reader);
     if (!stream->left.bytes)
         stream->left = reader->pieces[reader->source];
     return true;
@@ -209,7 +209,7 @@ void reader_read(struct reader *reader, struct block *block)
     block->holds = BLOCK_RECORDS;
     block->nbytes = 0;
     give_back_room(reader, block);
-    bool room = make_room(reader, block, used);
+    bool room = make_read_room(reader, block, used);
     if (room)
         memcpy(block->text, reader->begun, used);
     while (reader->source < reader->npaths) {
@@ -231,7 +231,7 @@ void reader_read(struct reader *reader, struct block *block)
         if (end_block(reader, block, used, (size_t)got))
             return;
         used += (size_t)got;
-        room = make_room(reader, block, used);
+        room = make_read_room(reader, block, used);
     }
     block->holds = BLOCK_END;
 }

@@ -91,12 +91,12 @@ uint64_t input_check(const struct settings *settings)
 }
 
 /* Ends the program if the file is also an input. */
-static void refuse(const struct settings *settings, const struct stat *file, const char *name)
+static void refuse_if_input(const struct settings *settings, const struct stat *file,
+                            const char *name)
 {
     for (size_t i = 0; i < settings->ninputs && !settings->keys.count; i++) {
         struct stat st;
-        if (stat_input(settings->inputs[i], &st) == 0 && st.st_dev == file->st_dev &&
-            st.st_ino == file->st_ino)
+        if (stat_input(settings->inputs[i], &st) == 0 && is_same_file(&st, file))
             fail("%s: is an input, too: give another file", name);
     }
 }
@@ -104,14 +104,14 @@ static void refuse(const struct settings *settings, const struct stat *file, con
 void input_refuse(const struct settings *settings, const struct stat *file, const char *name)
 {
     if (S_ISREG(file->st_mode))
-        refuse(settings, file, name);
+        refuse_if_input(settings, file, name);
 }
 
 void input_refuse_pipe(const struct settings *settings, const struct stat *file,
                        const char *name)
 {
     if (S_ISFIFO(file->st_mode) || S_ISSOCK(file->st_mode))
-        refuse(settings, file, name);
+        refuse_if_input(settings, file, name);
 }
 
 /* ---- The first stage: reading ---------------------------------------------- */
@@ -455,7 +455,7 @@ const char *input_find_pipe(const struct settings *settings)
 }
 
 /* Takes the place of split_block() where only the number of lines is wanted. */
-static bool count_block(void *context, struct block *block)
+static bool count_records(void *context, struct block *block)
 {
     const struct input *input = context;
     block->count = lines_count(block->text, block->nbytes, input->form.end);
@@ -481,7 +481,7 @@ struct census input_census(const struct settings *settings, const struct piece *
     const struct stage add = { distinct_add, keys, .in_order = false };
     struct input *input = open_inputs(settings, pieces, "counting", false);
     if (!keys)
-        input->split = count_block;
+        input->split = count_records;
     input_look(input, &add, keys != NULL);
     const uint64_t nkeys = input_nkeys(input), bound = keys ? distinct_bound(keys) : nkeys;
     const uint64_t most = nkeys < bound ? nkeys : bound,

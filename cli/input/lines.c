@@ -189,7 +189,7 @@ bool line_is_key(const struct key_form *form)
     return !form->crlf && !form->fields.count && !line_key_is_written(form);
 }
 
-static char *append(char *to, const struct perhaps_key *piece)
+static char *append_bytes(char *to, const struct perhaps_key *piece)
 {
     memcpy(to, piece->bytes, piece->nbytes);
     return to + piece->nbytes;
@@ -197,20 +197,20 @@ static char *append(char *to, const struct perhaps_key *piece)
 
 /* Does what line_narrow() does, for any form: writes the key to *room, and moves *room on by at
  * most as many bytes as the line has. */
-static bool write_key(const struct key_form *form, struct perhaps_key *line, char **room)
+static bool write_key_bytes(const struct key_form *form, struct perhaps_key *line, char **room)
 {
     struct perhaps_key piece = *line;
     char *begin = *room, *to = begin;
     strip_return(form, &piece);
     *line = piece;
     if (!form->fields.count)
-        to = append(to, &piece);
+        to = append_bytes(to, &piece);
     for (size_t i = 0; i < form->fields.count; i++) {
         if (!find_range(line, form->delimiter, &form->fields.range[i], &piece))
             return false;
         if (i > 0)
             *to++ = form->delimiter;
-        to = append(to, &piece);
+        to = append_bytes(to, &piece);
     }
     for (char *c = begin; form->ignore_case && c < to; c++)
         *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
@@ -221,7 +221,8 @@ static bool write_key(const struct key_form *form, struct perhaps_key *line, cha
 
 bool line_key(const struct key_form *form, struct perhaps_key *line, char *room)
 {
-    return line_key_is_written(form) ? write_key(form, line, &room) : line_narrow(form, line);
+    return line_key_is_written(form) ? write_key_bytes(form, line, &room)
+                                     : line_narrow(form, line);
 }
 
 /* ---- Blocks ------------------------------------------------------------------------ */
@@ -254,7 +255,7 @@ static bool make_keys(struct block *block, const struct key_form *form)
         return false;
     for (size_t i = 0; i < block->count; i++) {
         struct perhaps_key key = block->record[i];
-        if (written ? write_key(form, &key, &room) : line_narrow(form, &key)) {
+        if (written ? write_key_bytes(form, &key, &room) : line_narrow(form, &key)) {
             block_keep(block, kept, i);
             block->key[kept++] = key;
         } else if (!block_skip(block, i, "has no such field")) {

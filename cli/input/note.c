@@ -12,7 +12,8 @@ static const char prefix[] = "keys:";
 /* ---- Writing --------------------------------------------------------------------------- */
 
 /* Appends a word.  Returns false if there is no room for it. */
-__attribute__((format(printf, 2, 3))) static bool append(char *note, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool append_word(char *note, const char *format,
+                                                              ...)
 {
     const size_t used = strlen(note), room = PERHAPS_NOTE_MAX + 1 - used;
     va_list arguments;
@@ -24,14 +25,14 @@ __attribute__((format(printf, 2, 3))) static bool append(char *note, const char 
 
 static bool append_fields(char *note, const struct fields *fields)
 {
-    bool ok = append(note, " field=");
+    bool ok = append_word(note, " field=");
     for (size_t i = 0; i < fields->count; i++) {
         const struct field_range *range = &fields->range[i];
-        ok = ok && append(note, "%s%ju", i ? "," : "", (uintmax_t)range->first);
+        ok = ok && append_word(note, "%s%ju", i ? "," : "", (uintmax_t)range->first);
         if (range->last == UINT64_MAX)
-            ok = ok && append(note, "-");
+            ok = ok && append_word(note, "-");
         else if (range->last != range->first)
-            ok = ok && append(note, "-%ju", (uintmax_t)range->last);
+            ok = ok && append_word(note, "-%ju", (uintmax_t)range->last);
     }
     return ok;
 }
@@ -41,25 +42,25 @@ bool note_write(const struct key_form *form, char note[PERHAPS_NOTE_MAX + 1])
     const bool plain = !form->fields.count && !form->crlf && !form->ignore_case;
     const uint8_t byte = (uint8_t)form->delimiter;
     note[0] = '\0';
-    bool ok = append(note, "%s%s", prefix, plain ? " lines" : "");
+    bool ok = append_word(note, "%s%s", prefix, plain ? " lines" : "");
     if (form->fields.count) {
         ok = ok && append_fields(note, &form->fields);
-        ok = ok && append(note,
-                          byte > ' ' && byte < 127 && byte != '\\' ? " delimiter=%c"
-                                                                   : " delimiter=\\x%02x",
-                          byte);
+        ok = ok && append_word(note,
+                               byte > ' ' && byte < 127 && byte != '\\' ? " delimiter=%c"
+                                                                        : " delimiter=\\x%02x",
+                               byte);
     }
     if (form->crlf)
-        ok = ok && append(note, " crlf");
+        ok = ok && append_word(note, " crlf");
     if (form->ignore_case)
-        ok = ok && append(note, " ignore-case");
+        ok = ok && append_word(note, " ignore-case");
     return ok;
 }
 
 /* ---- Reading --------------------------------------------------------------------------- */
 
 /* Returns what follows the name and '=' in a word; NULL if it is another word. */
-static const char *value_of(const char *word, const char *name)
+static const char *value_in_word(const char *word, const char *name)
 {
     const size_t nbytes = strlen(name);
     return strncmp(word, name, nbytes) == 0 && word[nbytes] == '=' ? word + nbytes + 1 : NULL;
@@ -79,12 +80,12 @@ static bool read_delimiter(const char *text, char *delimiter)
     return true;
 }
 
-static bool read_word(const char *word, struct key_form *form)
+static bool read_note_word(const char *word, struct key_form *form)
 {
     const char *value;
-    if ((value = value_of(word, "field")))
+    if ((value = value_in_word(word, "field")))
         return fields_read(value, &form->fields);
-    if ((value = value_of(word, "delimiter")))
+    if ((value = value_in_word(word, "delimiter")))
         return read_delimiter(value, &form->delimiter);
     form->crlf |= strcmp(word, "crlf") == 0;
     form->ignore_case |= strcmp(word, "ignore-case") == 0;
@@ -99,7 +100,7 @@ enum noted note_read(const char *note, struct key_form *form)
         return NOT_NOTED;
     snprintf(copy, sizeof copy, "%s", note + strlen(prefix));
     for (char *word; (word = strsep(&rest, " "));)
-        if (*word && !read_word(word, form))
+        if (*word && !read_note_word(word, form))
             return NOT_UNDERSTOOD;
     return (form->fields.count > 0) == (form->delimiter != 0) ? NOTED : NOT_UNDERSTOOD;
 }

@@ -69,7 +69,7 @@ size_t output_keep(struct block *block, enum perhaps_answer wanted)
 }
 
 /* Returns the end of what it appended. */
-static char *append(char *to, const char *bytes, size_t nbytes)
+static char *append_record(char *to, const char *bytes, size_t nbytes)
 {
     memcpy(to, bytes, nbytes);
     return to + nbytes;
@@ -77,7 +77,7 @@ static char *append(char *to, const char *bytes, size_t nbytes)
 
 /* Makes room for output that does not fit into the place of the records: 'more_nbytes' more for
  * each.  Returns NULL if there is no memory. */
-static char *make_room(struct block *block, size_t more_nbytes)
+static char *make_output_room(struct block *block, size_t more_nbytes)
 {
     size_t nbytes = block->nbytes + block->ndone * more_nbytes + 1;
     return block->output = room_for(&block->room[FOR_OUTPUT], nbytes, 1);
@@ -107,13 +107,13 @@ bool output_names(struct block *block, const char *const *name, size_t nnames,
     size_t most = sizeof "unknown\t";
     for (size_t i = 0; i < nnames; i++)
         most += strlen(name[i]) + 1;
-    char *to = make_room(block, most);
+    char *to = make_output_room(block, most);
     if (!to)
         return false;
     for (size_t i = 0; i < block->ndone; i++) {
         to = append_names(to, name, nnames, answer + i, block->count);
         *to++ = '\t';
-        to = append(to, block->record[i].bytes, block->record[i].nbytes + 1);
+        to = append_record(to, block->record[i].bytes, block->record[i].nbytes + 1);
     }
     block->output_nbytes = (size_t)(to - block->output);
     return true;
@@ -122,13 +122,13 @@ bool output_names(struct block *block, const char *const *name, size_t nnames,
 bool output_numbers(struct block *block)
 {
     enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1 */
-    char *to = make_room(block, NUMBER_NBYTES);
+    char *to = make_output_room(block, NUMBER_NBYTES);
     if (!to)
         return false;
     for (size_t i = 0; i < block->ndone; i++) {
         const struct perhaps_key *record = &block->record[i];
         const char *delimiter = (const char *)record->bytes + record->nbytes;
-        to = append(to, record->bytes, record->nbytes);
+        to = append_record(to, record->bytes, record->nbytes);
         to += block->number[i] < PERHAPS_COUNT_MAX
                   ? sprintf(to, "\t%ju", (uintmax_t)block->number[i])
                   : sprintf(to, "\t%d+", PERHAPS_COUNT_MAX);
@@ -141,13 +141,13 @@ bool output_numbers(struct block *block)
 bool output_values(struct block *block, const uint32_t *value)
 {
     enum { VALUE_NBYTES = 10 + 1 }; /* 2^32 - 1 and a tab */
-    char *to = make_room(block, VALUE_NBYTES);
+    char *to = make_output_room(block, VALUE_NBYTES);
     if (!to)
         return false;
     for (size_t i = 0; i < block->ndone; i++) {
         to +=
             block->answer[i] ? sprintf(to, "%ju\t", (uintmax_t)value[i]) : sprintf(to, "no\t");
-        to = append(to, block->record[i].bytes, block->record[i].nbytes + 1);
+        to = append_record(to, block->record[i].bytes, block->record[i].nbytes + 1);
     }
     block->output_nbytes = (size_t)(to - block->output);
     return true;

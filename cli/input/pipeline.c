@@ -36,7 +36,7 @@ struct pipeline {
     uint64_t last;             /* blocks with a later ticket are not wanted */
 };
 
-static void *work(void *pipeline);
+static void *work_on_blocks(void *pipeline);
 
 /* ---- What to do next --------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static size_t worth(const struct pipeline *p, const struct block *block)
 
 /* Returns the block that is worth most, or else an empty block to read into; NULL if there is
  * nothing to do at the moment. */
-static struct block *choose(const struct pipeline *p)
+static struct block *choose_block(const struct pipeline *p)
 {
     bool may_read = !p->reading && p->turn[0] <= p->last;
     struct block *best = NULL, *empty = NULL;
@@ -71,14 +71,14 @@ static struct block *choose(const struct pipeline *p)
 
 /* Starts a thread.  Its stack is larger than the stages need, but takes less of a limit of
  * addresses (ulimit -v) than the 8 MiB that are usual.  Returns false if it cannot. */
-static bool start(struct pipeline *p, pthread_t *helper)
+static bool start_helper(struct pipeline *p, pthread_t *helper)
 {
     const size_t stack_nbytes = (size_t)1 << 20;
     pthread_attr_t how;
     if (pthread_attr_init(&how) != 0)
         return false;
     (void)pthread_attr_setstacksize(&how, stack_nbytes);
-    bool started = pthread_create(helper, &how, work, p) == 0;
+    bool started = pthread_create(helper, &how, work_on_blocks, p) == 0;
     pthread_attr_destroy(&how);
     return started;
 }
@@ -88,16 +88,16 @@ static bool start(struct pipeline *p, pthread_t *helper)
  * longer. */
 static void call_another(struct pipeline *p)
 {
-    if (!choose(p))
+    if (!choose_block(p))
         return;
     if (p->nwaiting)
         pthread_cond_signal(&p->changed);
-    else if (p->nhelpers + 1 < p->nthreads && start(p, &p->helper[p->nhelpers]))
+    else if (p->nhelpers + 1 < p->nthreads && start_helper(p, &p->helper[p->nhelpers]))
         p->nhelpers++;
 }
 
 /* Takes the block for this thread.  An empty block gets the next ticket. */
-static void take(struct pipeline *p, struct block *block)
+static void take_block(struct pipeline *p, struct block *block)
 {
     if (block->state == IDLE) {
         block->stage = 0;
@@ -114,13 +114,13 @@ static void take(struct pipeline *p, struct block *block)
 static struct block *take_next(struct pipeline *p)
 {
     struct block *block;
-    while (!(block = choose(p)) && p->nbusy) {
+    while (!(block = choose_block(p)) && p->nbusy) {
         p->nwaiting++;
         pthread_cond_wait(&p->changed, &p->lock);
         p->nwaiting--;
     }
     if (block)
-        take(p, block);
+        take_block(p, block);
     else
         pthread_cond_broadcast(&p->changed);
     return block;
@@ -131,7 +131,7 @@ static struct block *take_next(struct pipeline *p)
 /* Moves the block through its next stage.  If that needs no order, moves it also through the
  * stages behind it that need none, because the block is now in the cache of this core.  Returns
  * false if one of them did. */
-static bool go_on(const struct pipeline *p, struct block *block)
+static bool pass_block(const struct pipeline *p, struct block *block)
 {
     const struct stage *stage = &p->stages[block->stage], *end = p->stages + p->nstages;
     bool more = stage->run(stage->context, block);
@@ -162,7 +162,7 @@ static void put_back(struct pipeline *p, struct block *block, size_t began_at, b
 
 /* What each thread does: takes blocks until none will come any more.  Holds the lock except
  * while it is in a stage. */
-static void *work(void *pipeline)
+static void *work_on_blocks(void *pipeline)
 {
     struct pipeline *p = pipeline;
     struct block *block;
@@ -170,7 +170,7 @@ static void *work(void *pipeline)
     while ((block = take_next(p))) {
         size_t began_at = block->stage;
         pthread_mutex_unlock(&p->lock);
-        bool more = go_on(p, block);
+        bool more = pass_block(p, block);
         pthread_mutex_lock(&p->lock);
         put_back(p, block, began_at, more);
     }
@@ -194,7 +194,7 @@ struct block *pipeline_run(const struct stage *stages, size_t nstages, struct bl
         blocks[i].state = IDLE;
         blocks[i].ticket = UINT64_MAX;
     }
-    work(&p);
+    work_on_blocks(&p);
     while (p.nhelpers > 0)
         pthread_join(p.helper[--p.nhelpers], NULL);
     pthread_cond_destroy(&p.changed);

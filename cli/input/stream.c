@@ -197,7 +197,7 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
 
 /* ---- Files and their names ------------------------------------------------------------- */
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
+bool is_same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -297,7 +297,7 @@ static void read_ahead(const struct piece *left, size_t nbytes)
 }
 
 /* Does what stream_read() does, for a piece. */
-static ssize_t read_piece(struct stream *stream, void *buffer, size_t nbytes)
+static ssize_t read_mapped(struct stream *stream, void *buffer, size_t nbytes)
 {
     struct piece *left = &stream->left;
     size_t got = left->nbytes < nbytes ? (size_t)left->nbytes : nbytes;
@@ -349,7 +349,7 @@ bool stream_open(struct stream *stream, const char *path, enum stream_as as,
 ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
 {
     if (stream->left.bytes)
-        return read_piece(stream, buffer, nbytes);
+        return read_mapped(stream, buffer, nbytes);
     if (stream->unpacker)
         return read_packed(stream, buffer, nbytes);
     if (stream->nhead == 0)

@@ -95,4 +95,7 @@ const char *stream_refusal(const char *path);
 /* Returns whether the bytes of an open file, from its place on, begin like a packed file. */
 bool stream_is_packed(int fd);
 
+/* Returns whether these are the same file. */
+bool is_same_file(const struct stat *a, const struct stat *b);
+
 #endif

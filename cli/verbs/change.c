@@ -37,7 +37,7 @@ struct change {
 
 /* A stage, with a struct change: adds the keys of a block, or nothing after an error of an
  * earlier stage.  In place several threads may be here at once. */
-static bool add_block(void *context, struct block *block)
+static bool add_keys(void *context, struct block *block)
 {
     struct change *change = context;
     if (block->error)
@@ -159,7 +159,8 @@ static void settle_live(struct change *change, const struct input *input,
 
 /* Ends the program if something went wrong; else keeps the filter.  What was changed in place
  * is synced also after an error, since it stays. */
-static void settle(struct change *change, const struct input *input, const struct block *last)
+static void settle_change(struct change *change, const struct input *input,
+                          const struct block *last)
 {
     struct target *target = change->target;
     if (!target->remote && last->error == PERHAPS_ERR_SET)
@@ -192,8 +193,8 @@ static void settle(struct change *change, const struct input *input, const struc
 }
 
 /* Returns how the filter got its size, if the keys told that; else how much room it has. */
-static struct text size_of(const struct target *target, const struct perhaps_stats *stats,
-                           uint64_t nkeys)
+static struct text text_of_size(const struct target *target, const struct perhaps_stats *stats,
+                                uint64_t nkeys)
 {
     const struct perhaps_plan *plan = &stats->plan;
     uint64_t factor = target->sized ? perhaps_builder_folded(target->builder) : 0;
@@ -208,7 +209,7 @@ static struct text size_of(const struct target *target, const struct perhaps_sta
 }
 
 /* Prints the summary. */
-static void report(const struct change *change, uint64_t nkeys, uint64_t nskipped)
+static void report_change(const struct change *change, uint64_t nkeys, uint64_t nskipped)
 {
     const struct target *target = change->target;
     const struct settings *settings = target->settings;
@@ -238,7 +239,7 @@ static void report(const struct change *change, uint64_t nkeys, uint64_t nskippe
                            : "",
               scaled((double)stats.memory_nbytes, "B").s,
               bits_of(plan->capacity, stats.keys, stats.memory_nbytes).s,
-              size_of(target, &stats, nkeys).s, duration(seconds).s,
+              text_of_size(target, &stats, nkeys).s, duration(seconds).s,
               speed(nkeys, seconds, " keys/s").s,
               over_of(is_over(&stats), stats.fpr_now, plan->fpr).s);
 }
@@ -259,7 +260,7 @@ static void begin_bulk(struct change *change)
 static void change_filter(struct change *change)
 {
     const struct target *target = change->target;
-    bool hashes = change->block == add_block;
+    bool hashes = change->block == add_keys;
     const struct stage to_builder[] = {
         { .run = static_add, .context = change->target },
         { .run = static_watch, .context = change->target, .in_order = true }
@@ -284,8 +285,8 @@ static void change_filter(struct change *change)
     perhaps_bulk_end(change->bulk);
     if (target->builder)
         change->nchanged = input_nkeys(input);
-    settle(change, input, last);
-    report(change, input_nkeys(input), input_nskipped(input));
+    settle_change(change, input, last);
+    report_change(change, input_nkeys(input), input_nskipped(input));
     input_close(input);
 }
 
@@ -302,7 +303,7 @@ static void refuse_itself(const struct target *target)
 void verb_build(const struct settings *asked)
 {
     struct settings settings = *asked; /* the values may tell how many bits they need */
-    struct change building = { .doing = "building", .done = "into", .block = add_block };
+    struct change building = { .doing = "building", .done = "into", .block = add_keys };
     if (!settings.output)
         fail("build: which file shall it make? give -o F");
     building.target = target_reserve_output(&settings);
@@ -352,7 +353,7 @@ void verb_add(const struct settings *settings)
         window_warn(settings, target->filter, target->path);
     struct change adding = { .doing = "adding",
                              .done = "added to",
-                             .block = target->remote ? add_to_servers : add_block,
+                             .block = target->remote ? add_to_servers : add_keys,
                              .once = settings->once,
                              .target = target };
     change_filter(&adding);

@@ -52,13 +52,12 @@ static void copy_down(const struct settings *settings)
 }
 
 /* Copies a file.  Of a live one the copy has no journal, and all that was on the disk. */
-static void copy_file(const struct settings *settings)
+static void copy_between_files(const struct settings *settings)
 {
     const char *path = settings->inputs[0];
     const struct target *from = target_open(settings, settings->filter);
     struct stat a, b;
-    if (stat(settings->filter, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
-        a.st_ino == b.st_ino)
+    if (stat(settings->filter, &a) == 0 && stat(path, &b) == 0 && is_same_file(&a, &b))
         fail("%s: is the file itself: give the copy another name", path);
     struct target *to = target_reserve(settings, path);
     target_check_replaced(to);
@@ -85,5 +84,5 @@ void verb_copy(const struct settings *settings)
     else if (down)
         copy_down(settings);
     else
-        copy_file(settings);
+        copy_between_files(settings);
 }

@@ -18,8 +18,8 @@ static json_t *of_servers(const struct target *target, uint64_t n)
 }
 
 /* Returns ", 1,024 partitions on 3 nodes, at most 34 % on one"; or an empty text for a file. */
-static struct text place_of(const struct target *target,
-                            const struct perhaps_cluster_stats *servers)
+static struct text text_of_servers(const struct target *target,
+                                   const struct perhaps_cluster_stats *servers)
 {
     const double largest = (double)servers->largest_nbytes;
     struct text most = { "" };
@@ -52,7 +52,7 @@ static void report_made(const struct target *target)
         of_servers(target, servers.smallest_nbytes));
     summarize(settings, facts, "%s made, for %s: %s, %s%s, %s", target->path,
               counted(plan->capacity, "key").s, scaled((double)stats.memory_nbytes, "B").s,
-              scaled(plan->bits_per_key, " bits a key").s, place_of(target, &servers).s,
+              scaled(plan->bits_per_key, " bits a key").s, text_of_servers(target, &servers).s,
               duration(seconds_worked(settings)).s);
 }
 

@@ -19,7 +19,8 @@
 /* One run.  The stages read it; only print_block(), which is in order, counts and writes. */
 struct query {
     const struct settings *settings;
-    bool (*ask)(void *query, struct block *block); /* the stage: ask_block() or count_block() */
+    bool (*ask)(void *query,
+                struct block *block); /* the stage: ask_block() or count_copies() */
     size_t ntargets;
     struct target *target[WORDS_MOST];
     _Atomic(const struct target *) failed; /* one on servers that failed, if any did */
@@ -140,7 +141,7 @@ static bool ask_block(void *context, struct block *block)
 
 /* A stage, with a struct query: counts the keys of a block one by one, and makes its output.
  * After an error the output has the keys before it. */
-static bool count_block(void *context, struct block *block)
+static bool count_copies(void *context, struct block *block)
 {
     const struct query *query = context;
     int error = block_make_numbers(block) ? 0 : PERHAPS_ERR_MEMORY;
@@ -177,7 +178,7 @@ static uint64_t npresent_of(const struct query *query)
 }
 
 /* Writes "F", or "any of 3 filters". */
-static const char *name_of(const struct query *query, char name[1024])
+static const char *name_filters(const struct query *query, char name[1024])
 {
     if (query->ntargets == 1)
         snprintf(name, 1024, "%s", query->target[0]->path);
@@ -210,14 +211,14 @@ static void settle_unknown(const struct query *query)
 
 /* Ends the program if something went wrong.  With --any a selected key is the answer, whatever
  * happened behind it.  An interrupted run says how far it came. */
-static void settle(const struct query *query, const struct block *last)
+static void settle_query(const struct query *query, const struct block *last)
 {
     char name[1024], outcome[2048] = "";
     const struct target *failed = query->failed;
     if (stop_signal())
         snprintf(outcome, sizeof outcome, "; %s keys were asked, %s are perhaps in %s",
                  grouped(input_nkeys(query->input)).s, grouped(npresent_of(query)).s,
-                 name_of(query, name));
+                 name_filters(query, name));
     else if (query->nunknown)
         tell_unknown(query, ", and those behind them were not asked", outcome, sizeof outcome);
     output_settle(&query->output, "");
@@ -266,7 +267,7 @@ static void tell_missing(const struct query *query)
 
 /* Prints what -c and --json ask for; otherwise nothing, as grep, since the output goes into
  * pipes; but what -v leaves out by chance is told. */
-static void report(const struct query *query)
+static void report_query(const struct query *query)
 {
     const struct settings *s = query->settings;
     if (s->count)
@@ -294,7 +295,7 @@ static void refuse_loop(const struct settings *settings)
 }
 
 /* Ends the program if the filter cannot count, before any line is read. */
-static void check_counts(const struct target *target)
+static void expect_counts(const struct target *target)
 {
     uint64_t count;
     const int error = perhaps_count(target->filter, "", 0, &count);
@@ -305,7 +306,7 @@ static void check_counts(const struct target *target)
         fail("%s: its kind cannot count: build it with --count", target->path);
 }
 
-static bool has_values(const struct target *target)
+static bool stores_values(const struct target *target)
 {
     uint32_t value;
     return target->filter &&
@@ -321,21 +322,21 @@ static void run_query(struct query *query)
     refuse_loop(s);
     for (; query->ntargets < s->filters.count; query->ntargets++) {
         struct target *target = target_open(s, s->filters.word[query->ntargets]);
-        if (query->ask == count_block)
-            check_counts(target);
+        if (query->ask == count_copies)
+            expect_counts(target);
         if (!target->remote)
             window_warn(s, target->filter, target->path);
         query->target[query->ntargets] = target;
     }
-    query->values = s->label && query->ntargets == 1 && has_values(query->target[0]);
+    query->values = s->label && query->ntargets == 1 && stores_values(query->target[0]);
     query->input = input_open(s, "asking", !s->count);
     for (size_t i = 0; i < query->ntargets; i++) {
         target_expect_keys(query->target[i], query->input);
         agree_on_both(query->target[0], query->target[i]);
         agree_on_keys(query->target[i], query->input);
     }
-    settle(query, input_run(query->input, stages, 2));
-    report(query);
+    settle_query(query, input_run(query->input, stages, 2));
+    report_query(query);
     settle_unknown(query);
     input_close(query->input);
 }
@@ -350,6 +351,6 @@ void verb_query(const struct settings *settings)
 
 void verb_count(const struct settings *settings)
 {
-    struct query query = { .settings = settings, .ask = count_block };
+    struct query query = { .settings = settings, .ask = count_copies };
     run_query(&query);
 }

@@ -60,12 +60,6 @@ static void settle_large(const struct target *large, const struct target *small,
 
 /* ---- The verb ---------------------------------------------------------------------------- */
 
-static bool is_stopped(void *context)
-{
-    (void)context;
-    return stop_signal() != 0;
-}
-
 static void show_reading(void *context, uint64_t done_nbytes, uint64_t total_nbytes)
 {
     struct target *target = context;
@@ -97,7 +91,7 @@ static uint64_t write_small(const struct target *large, struct target *small)
     const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
                                                     .file =
                                                         large->streamed ? NULL : large->path,
-                                                    .stopped = is_stopped,
+                                                    .stopped = stop_asked,
                                                     .progress = show_reading,
                                                     .context = small };
     uint64_t written = 0;
@@ -122,7 +116,7 @@ static struct text times(double ratio)
 }
 
 /* Prints the summary.  What was written to standard output cannot be opened. */
-static void report(const struct target *large, struct target *small, uint64_t written)
+static void report_shrunk(const struct target *large, struct target *small, uint64_t written)
 {
     const struct settings *settings = large->settings;
     struct perhaps_stats before, after;
@@ -165,5 +159,5 @@ void verb_shrink(const struct settings *settings)
     struct target *large = target_open(settings, settings->filter);
     uint64_t written = write_small(large, small);
     if (!settings->quiet)
-        report(large, small, written);
+        report_shrunk(large, small, written);
 }
