@@ -56,8 +56,6 @@ static const struct option_row rows[] = {
       "with a journal: what was added survives a crash" },
     { 0, DEDUP | PLAN | FILES, "window", "W", &type_window, SLOT(window),
       "forget lines after 24h, or all but the last 10M-keys" },
-    { 'f', QUERY, "filter", "F", &type_filter, SLOT(filters),
-      "ask F; may be given again, to ask several" },
     { 0, INPUT & ~DEDUP, "key", "K", &type_key, SLOT(keys),
       "the key K in place of the inputs; may come again" },
     { 'v', QUERY, "invert", NULL, &type_flag, SLOT(invert),
@@ -323,12 +321,11 @@ static void check_together(const struct settings *s)
             fail("%s", rules[i].message);
 }
 
-/* Returns whether the filter that the verb works on lies on servers, or one of several. */
+/* Returns whether the filter that the verb works on lies on servers */
 static bool is_on_servers(const struct settings *s)
 {
-    for (size_t i = 0; i < s->filters.count; i++)
-        if (is_remote(s->filters.word[i]))
-            return true;
+    if (s->filter && is_remote(s->filter))
+        return true;
     return (s->state && is_remote(s->state)) ||
            (s->verb->bit == COPY && s->ninputs && is_remote(s->inputs[0]));
 }
@@ -339,8 +336,8 @@ static void check_place(const struct settings *s, const bool given[NROWS])
 {
     const char *verb = s->verb->name;
     const bool served = s->served;
-    for (size_t i = 0; i < s->filters.count; i++)
-        remote_refuse_typo(s->filters.word[i]);
+    if (s->filter)
+        remote_refuse_typo(s->filter);
     for (size_t i = 0; i < s->ninputs; i++)
         remote_refuse_typo(s->inputs[i]);
     if (s->output)
@@ -383,12 +380,11 @@ static void take_known(struct settings *s)
 static void take_operands(int argc, char **argv, struct settings *s)
 {
     const char *verb = s->verb->name;
-    if (s->verb->takes_filter && !s->filters.count) {
+    if (s->verb->takes_filter) {
         if (argc-- == 0)
             fail("%s: which filter? see 'perhaps help %s'", verb, verb);
-        s->filters.word[s->filters.count++] = *argv++;
+        s->filter = *argv++;
     }
-    s->filter = s->filters.word[0];
     if (argc > 0 && !s->verb->takes_inputs)
         fail("%s: one operand too many: see 'perhaps help %s'", argv[0], verb);
     if (argc > 0 && s->keys.count)

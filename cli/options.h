@@ -107,11 +107,10 @@ struct kind_asked {
  * the verb runs.  Texts point into the command line. */
 struct settings {
     const struct verb *verb;
-    double started;       /* in seconds_now() */
-    const char *filter;   /* the first of 'filters', or NULL: the verb takes none */
-    struct words filters; /* the first operand, or all that -f names */
-    struct words keys;    /* given by --key, in place of inputs */
-    char **inputs;        /* paths; a verb that reads keys has at least one */
+    double started;     /* in seconds_now() */
+    const char *filter; /* the first operand, or NULL: the verb takes none */
+    struct words keys;  /* given by --key, in place of inputs */
+    char **inputs;      /* paths; a verb that reads keys has at least one */
     size_t ninputs;
     struct extent *extents; /* of the inputs, for verbs that read them twice; may be NULL */
     size_t nknown; /* dedup: so many of them hold lines that came before, and are not printed */

@@ -26,8 +26,7 @@ static const char *read_text(const struct value_type *type, const char *value, v
 static const char *read_one_more(const struct value_type *type, const char *value, void *slot)
 {
     struct words *words = slot;
-    if (!*value && type->problem)
-        return type->problem;
+    (void)type;
     if (words->count == WORDS_MOST)
         return "one too many: " TEXT(WORDS_MOST) " at most";
     words->word[words->count++] = value;
@@ -287,8 +286,6 @@ static const char *read_preference(const struct value_type *type, const char *va
 
 const struct value_type type_flag = { read_flag, NULL, 0, 0, VALUES_NONE };
 const struct value_type type_file = { read_text, "empty: give a name", 0, 0, VALUES_FILES };
-const struct value_type type_filter = { read_one_more, "empty: give a name", 0, 0,
-                                        VALUES_FILES };
 /* Takes any name: choose_hash() in request.c knows which hashes there are. */
 const struct value_type type_hash = { read_text, "empty: give a name", 0, 0, VALUES_HASHES };
 const struct value_type type_kind = { read_kind_asked, "no such kind: there are", 0, 0,

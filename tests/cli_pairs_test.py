@@ -32,7 +32,7 @@ VERBS = {
 VALUES = {
     "capacity": "2000", "fpr": "0.02", "integers": "0-4999", "window": "24h", "kind": "bloom", "prefer": "compact", "field": "2", "delimiter": ",", "time-field": "3",
     "set-back": "1000000000",
-    "key": "5", "filter": "G", "durable": "10", "state": "S", "memory": "64M", "tmp": "folder", "against": "old",
+    "key": "5", "durable": "10", "state": "S", "memory": "64M", "tmp": "folder", "against": "old",
     "value-field": "2", "threads": "1", "wait": "1", "seed": "7",
     "hash": "sip", "key-file": "K",
 }

@@ -36,7 +36,7 @@ cannot() {
 
 # holds FILE N: whether the first N keys are in it, and none of 1000 others but by chance.
 holds() {
-    poor query -f "$1" -c wanted
+    poor query "$1" -c wanted
     [ "$(cat out)" = "$2" ]
 }
 
@@ -69,7 +69,7 @@ all_verbs() {
     check "without $lacks: dedup --state" lines out 0
     does "dedup --exact" dedup -q --exact - wanted <wanted
     check "without $lacks: dedup --exact" lines out 3000
-    does "query --check" query --check -q -f F wanted
+    does "query --check" query --check -q F wanted
 }
 
 # What several processes may change at once.

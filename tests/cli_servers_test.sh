@@ -168,12 +168,6 @@ test_unknown() {
     check "query -v: exit 2" exits 2
     check "query -v: nor here" lines out 0
     ends 2 query --any -v "$url" many
-    run query --label -f $one/whole -f "$url" many
-    check "several filters: exit 2" exits 2
-    check "several filters: what one of them has is known" \
-        same <(head -1000 out | grep -c "whole.*	") <(echo 1000)
-    check "several filters: the rest is not denied" [ "$(grep -c ^no out)" -eq 0 ]
-    check "several filters: some are unknown" [ "$(tail -1000 out | grep -c ^unknown)" -gt 0 ]
     kill -CONT ${PIDS[hung]}
     until_true eval 'server_cli $hung cluster info | grep -q ^cluster_state:ok'
     for i in 1 2 3; do server_cli $i config set cluster-require-full-coverage yes >/dev/null; done

@@ -1,8 +1,6 @@
 /* agree.c - keys are made of lines as they were when the filter was made. */
 #include "agree.h"
 
-#include <string.h>
-
 #include "../input/note.h"
 #include "remote.h"
 
@@ -64,17 +62,10 @@ void agree_on_keys(const struct target *target, struct input *input)
 void agree_on_both(const struct target *target, const struct target *other)
 {
     struct key_form a, b;
-    const struct settings *settings = target->settings;
     if (!form_of(target, &a) || !form_of(other, &b))
         return;
-    const bool same = !strcmp(note_of(target), note_of(other));
-    const bool chosen = settings->form.fields.count || settings->keys.count;
     if (a.ignore_case != b.ignore_case)
         fail("%s and %s: one was made with --ignore-case, and one without: the same key is not "
              "the same in both",
-             target->path, other->path);
-    if (!same && !chosen && settings->verb->bit & (QUERY | COUNT))
-        fail("%s and %s: were made of other fields of lines: say which are the keys, with "
-             "--field, --delimiter",
              target->path, other->path);
 }

@@ -193,7 +193,7 @@ void hashing_drop(const struct hashing *hashing)
 
 void hashing_check(const struct settings *settings, const char *name, const char *hash)
 {
-    if (settings->key_file && settings->filters.count < 2 && strcmp(hash, "sip") != 0)
+    if (settings->key_file && strcmp(hash, "sip") != 0)
         fail("--key-file: %s was made without a secret: leave it out", name);
 }
 

@@ -39,7 +39,7 @@ void hashing_tell(const struct hashing *hashing);
 void hashing_drop(const struct hashing *hashing);
 
 /* Ends the program if --key-file is given, and the filter 'name', whose hash is given, has no
- * secret.  If several filters are asked, others may have one. */
+ * secret. */
 void hashing_check(const struct settings *settings, const char *name, const char *hash);
 
 /* Ends the program because the filter 'name' cannot be opened with the secret that was given,

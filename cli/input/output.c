@@ -83,36 +83,16 @@ static char *make_output_room(struct block *block, size_t more_nbytes)
     return block->output = room_for(&block->room[FOR_OUTPUT], nbytes, 1);
 }
 
-/* Appends "a,b"; or "no"; or "unknown", if none answers "perhaps" and not all "no".  The answer
- * of filter i is answer[i * stride].  Returns the end. */
-static char *append_names(char *to, const char *const *name, size_t nnames,
-                          const uint8_t *answer, size_t stride)
+bool output_labels(struct block *block)
 {
-    char *begin = to;
-    bool unknown = false;
-    for (size_t i = 0; i < nnames; i++) {
-        unknown |= answer[i * stride] == PERHAPS_ANSWER_UNKNOWN;
-        if (answer[i * stride] != PERHAPS_ANSWER_PERHAPS)
-            continue;
-        if (to > begin)
-            *to++ = ',';
-        to = stpcpy(to, name[i]);
-    }
-    return to > begin ? to : stpcpy(to, unknown ? "unknown" : "no");
-}
-
-bool output_names(struct block *block, const char *const *name, size_t nnames,
-                  const uint8_t *answer)
-{
-    size_t most = sizeof "unknown\t";
-    for (size_t i = 0; i < nnames; i++)
-        most += strlen(name[i]) + 1;
-    char *to = make_output_room(block, most);
+    static const char *const labels[] = { [PERHAPS_ANSWER_NO] = "no\t",
+                                          [PERHAPS_ANSWER_PERHAPS] = "perhaps\t",
+                                          [PERHAPS_ANSWER_UNKNOWN] = "unknown\t" };
+    char *to = make_output_room(block, sizeof "unknown\t");
     if (!to)
         return false;
     for (size_t i = 0; i < block->ndone; i++) {
-        to = append_names(to, name, nnames, answer + i, block->count);
-        *to++ = '\t';
+        to = stpcpy(to, labels[block->answer[i]]);
         to = append_record(to, block->record[i].bytes, block->record[i].nbytes + 1);
     }
     block->output_nbytes = (size_t)(to - block->output);

@@ -17,11 +17,9 @@ struct output {
  * of the block no longer lie where they were. */
 size_t output_keep(struct block *block, enum perhaps_answer wanted);
 
-/* Makes the first 'ndone' records the output.  Before each stand the names of the filters that
- * perhaps hold it, or "no" or "unknown", and a tab.  'answer' has 'count' answers for each
- * filter, one filter after the other.  Returns false if there is no memory. */
-bool output_names(struct block *block, const char *const *name, size_t nnames,
-                  const uint8_t *answer);
+/* Makes the first 'ndone' records the output, each behind its answer, "perhaps", "no" or
+ * "unknown", and a tab.  Returns false if there is no memory. */
+bool output_labels(struct block *block);
 
 /* Makes the first 'ndone' records the output.  Behind each stand a tab and its number; the
  * highest number that is counted may mean more, and is printed as 15+.  Returns false if there

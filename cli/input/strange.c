@@ -43,9 +43,7 @@ static const struct strange {
     { "is packed by compress" AS_KEYS "'gzip -dc'", 0, 2, "\x1f\x9d" },
     { "is packed by lzop" AS_KEYS "'lzop -dc'", 0, 9, "\x89LZO\0\r\n\x1a\n" },
     { "is a 7z archive" AS_KEYS "'7z x -so'", 0, 6, "7z\xbc\xaf\x27\x1c" },
-    { "is a packed filter, whose bytes are taken for keys: to ask several filters give -f A -f "
-      "B",
-      0, 8, "\x89perh\r\n\x1a" },
+    { "is a packed filter, whose bytes are taken for keys", 0, 8, "\x89perh\r\n\x1a" },
     { "is a tar archive, whose bytes are taken for keys: unpack it first, with 'tar -xO'", 257,
       5, "ustar" },
 };

@@ -83,8 +83,7 @@ static const struct magic {
     { NULL, "is a zip archive: unpack it first, with 'unzip -p'" OR_RAW, 4, "PK\3\4", "" },
     { NULL, "is packed by lz4: unpack it first, with 'lz4 -dc'" OR_RAW, 4, "\x04\x22\x4d\x18",
       "" },
-    { NULL, "is a filter, not a file of keys: to query several filters give -f A -f B" OR_RAW,
-      8, "\x89perh\r\n\x1a", "" },
+    { NULL, "is a filter, not a file of keys" OR_RAW, 8, "\x89perh\r\n\x1a", "" },
 };
 
 #define NMAGICS (sizeof magics / sizeof *magics)

@@ -1,6 +1,6 @@
-/* query.c - the verbs query and count: they read filters, and print lines.
+/* query.c - the verbs query and count: they read a filter, and print lines.
  *
- * Any number of threads ask the filters about blocks of keys and make the output of the blocks;
+ * Any number of threads ask the filter about blocks of keys and make the output of the blocks;
  * one stage in order prints it. */
 #include <stdlib.h>
 #include <string.h>
@@ -21,74 +21,13 @@ struct query {
     const struct settings *settings;
     bool (*ask)(void *query,
                 struct block *block); /* the stage: ask_block() or count_copies() */
-    size_t ntargets;
-    struct target *target[WORDS_MOST];
-    _Atomic(const struct target *) failed; /* one on servers that failed, if any did */
+    struct target *target;
     struct input *input;
     struct output output;
     uint64_t nselected; /* keys that query prints; for count those that are there */
     uint64_t nunknown;  /* keys whose servers did not answer */
     bool values;        /* --label prints the values of the keys */
 };
-
-/* Asks one filter about the keys of a block. */
-static bool ask_one(struct query *query, const struct target *target, struct block *block,
-                    size_t *npresent)
-{
-    bool ok = target_ask(target, block, npresent);
-    if (!ok)
-        query->failed = target;
-    return ok;
-}
-
-/* Returns the answer of all filters together: a key is there if it is in any of them, and not
- * there if none has it. */
-static uint8_t together(const uint8_t *answer, size_t n, size_t stride)
-{
-    uint8_t all = PERHAPS_ANSWER_NO;
-    for (size_t i = 0; i < n && all != PERHAPS_ANSWER_PERHAPS; i++)
-        if (answer[i * stride] != PERHAPS_ANSWER_NO)
-            all = answer[i * stride];
-    return all;
-}
-
-/* Asks all filters.  Keeps the answers of each in the room of the verb, one filter after the
- * other, for label(). */
-static bool ask_several(struct query *query, struct block *block, size_t *npresent)
-{
-    const size_t count = block->count;
-    uint8_t *answers =
-        room_for(&block->room[FOR_VERB], query->ntargets * count, sizeof *answers);
-    bool ok = true;
-    if (!answers)
-        return block_met(block, PERHAPS_ERR_MEMORY);
-    for (size_t t = 0; t < query->ntargets && count && ok; t++) {
-        ok = ask_one(query, query->target[t], block, npresent);
-        memcpy(answers + t * count, block->answer, count);
-        if (!ok)
-            memset(answers + (t + 1) * count, PERHAPS_ANSWER_UNKNOWN,
-                   (query->ntargets - t - 1) * count);
-    }
-    *npresent = block->nunknown = 0;
-    for (size_t i = 0; i < count; i++) {
-        block->answer[i] = together(answers + i, query->ntargets, count);
-        *npresent += block->answer[i] == PERHAPS_ANSWER_PERHAPS;
-        block->nunknown += block->answer[i] == PERHAPS_ANSWER_UNKNOWN;
-    }
-    return ok;
-}
-
-/* Makes the output for --label: each line behind names of filters, "perhaps", "no" or
- * "unknown". */
-static bool label(const struct query *query, struct block *block)
-{
-    static const char *const perhaps[] = { "perhaps" };
-    bool several = query->ntargets > 1;
-    bool ok =
-        output_names(block, several ? query->settings->filters.word : perhaps, query->ntargets,
-                     several ? block->room[FOR_VERB].memory : block->answer);
-    return block_met(block, ok ? 0 : PERHAPS_ERR_MEMORY);
-}
 
 /* Looks up the values of the keys of a block, and makes the output for --label: each line
  * behind its value or "no". */
@@ -97,20 +36,13 @@ static bool label_values(const struct query *query, struct block *block)
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     uint32_t *value = room_for(&block->room[FOR_VERB], block->count, sizeof *value);
     int error =
-        value ? perhaps_lookup_many(query->target[0]->filter, &keys, value, block_bools(block))
+        value ? perhaps_lookup_many(query->target->filter, &keys, value, block_bools(block))
               : PERHAPS_ERR_MEMORY;
     if (!error && !output_values(block, value))
         error = PERHAPS_ERR_MEMORY;
     for (size_t i = 0; !error && i < block->count; i++)
         block->nselected += block->answer[i];
     return block_met(block, error);
-}
-
-/* Nothing of the first block was found. */
-static void look_for_letters(const struct query *query, const struct block *block)
-{
-    for (size_t i = 0; i < query->ntargets; i++)
-        spelling_check(query->target[i], block);
 }
 
 /* A stage, with a struct query: asks about the keys of a block and makes its output. */
@@ -122,19 +54,18 @@ static bool ask_block(void *context, struct block *block)
     block->nselected = 0;
     if (query->values)
         return label_values(query, block);
-    bool ok = query->ntargets == 1 ? ask_one(query, query->target[0], block, &npresent)
-                                   : ask_several(query, block, &npresent);
-    if (!ok && (!query->failed || remote_blames_key(block)))
+    bool ok = target_ask(query->target, block, &npresent);
+    if (!ok && remote_blames_key(block))
         return false;
     if (!ok)
         block->ndone = block->count;
     if (ok && !npresent && block->ticket == 0)
-        look_for_letters(query, block);
+        spelling_check(query->target, block);
     block->nselected = s->invert ? block->count - npresent - block->nunknown : npresent;
     if (s->any || s->count)
         return ok;
     if (s->label)
-        return label(query, block) && ok;
+        return block_met(block, output_labels(block) ? 0 : PERHAPS_ERR_MEMORY) && ok;
     output_keep(block, s->invert ? PERHAPS_ANSWER_NO : PERHAPS_ANSWER_PERHAPS);
     return ok;
 }
@@ -149,7 +80,7 @@ static bool count_copies(void *context, struct block *block)
     for (; i < block->count && !error; i += !error) {
         const struct perhaps_key *key = &block->key[i];
         error =
-            perhaps_count(query->target[0]->filter, key->bytes, key->nbytes, &block->number[i]);
+            perhaps_count(query->target->filter, key->bytes, key->nbytes, &block->number[i]);
         block->nselected += !error && block->number[i] > 0;
     }
     block->ndone = i;
@@ -177,16 +108,6 @@ static uint64_t npresent_of(const struct query *query)
                : query->nselected;
 }
 
-/* Writes "F", or "any of 3 filters". */
-static const char *name_filters(const struct query *query, char name[1024])
-{
-    if (query->ntargets == 1)
-        snprintf(name, 1024, "%s", query->target[0]->path);
-    else
-        snprintf(name, 1024, "any of %zu filters", query->ntargets);
-    return name;
-}
-
 /* Writes how many keys are unknown, for the end of a message. */
 static void tell_unknown(const struct query *query, const char *rest, char *outcome,
                          size_t nbytes)
@@ -202,52 +123,34 @@ static void settle_unknown(const struct query *query)
     if (!query->nunknown || (query->settings->any && query->nselected))
         return;
     tell_unknown(query, "", outcome, sizeof outcome);
-    for (size_t i = 0; i < query->ntargets; i++) {
-        const struct target *target = query->target[i];
-        if (target->remote && remote_problem(target->remote)[0])
-            fail("%s: %s%s", target->path, remote_problem(target->remote), outcome);
-    }
+    fail("%s: %s%s", query->target->path, remote_problem(query->target->remote), outcome);
 }
 
 /* Ends the program if something went wrong.  With --any a selected key is the answer, whatever
  * happened behind it.  An interrupted run says how far it came. */
 static void settle_query(const struct query *query, const struct block *last)
 {
-    char name[1024], outcome[2048] = "";
-    const struct target *failed = query->failed;
+    char outcome[2048] = "";
     if (stop_signal())
         snprintf(outcome, sizeof outcome, "; %s keys were asked, %s are perhaps in %s",
                  grouped(input_nkeys(query->input)).s, grouped(npresent_of(query)).s,
-                 name_filters(query, name));
+                 query->target->path);
     else if (query->nunknown)
         tell_unknown(query, ", and those behind them were not asked", outcome, sizeof outcome);
     output_settle(&query->output, "");
     if (!query->settings->any || !query->nselected)
-        target_settle(failed ? failed : query->target[0], query->input, last, outcome);
-    for (size_t i = 0; i < query->ntargets && query->settings->check; i++)
-        target_settle_damage(query->target[i]);
+        target_settle(query->target, query->input, last, outcome);
+    if (query->settings->check)
+        target_settle_damage(query->target);
 }
 
-/* Returns the name of the filter, or an array of the names of several. */
-static json_t *names_of(const struct query *query)
-{
-    json_t *names = query->ntargets > 1 ? json_array() : json_path(query->target[0]->path);
-    for (size_t i = 0; i < query->ntargets && query->ntargets > 1; i++)
-        json_array_append_new(names, json_path(query->target[i]->path));
-    return names;
-}
-
-/* Returns how many keys that are in none of the filters were taken for present, in
- * expectation, if so many were found absent. */
+/* Returns how many keys that are not in the filter were taken for present, in expectation, if so
+ * many were found absent. */
 static double expected_missing(const struct query *query)
 {
-    double right = 1;
-    for (size_t i = 0; i < query->ntargets; i++) {
-        struct perhaps_stats stats;
-        target_stats(query->target[i], &stats, NULL, "");
-        right *= 1 - stats.fpr_now;
-    }
-    return right > 0 ? (double)query->nselected * (1 / right - 1) : 0;
+    struct perhaps_stats stats;
+    target_stats(query->target, &stats, NULL, "");
+    return stats.fpr_now < 1 ? (double)query->nselected * (1 / (1 - stats.fpr_now) - 1) : 0;
 }
 
 /* Who prints what is not in a filter wants all of it. */
@@ -277,10 +180,10 @@ static void report_query(const struct query *query)
         return;
     uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
     json_t *facts = json_pack(
-        "{s:o, s:I, s:I, s:I, s:I, s:I, s:o*}", "filter", names_of(query), "keys",
-        (json_int_t)nkeys, "skipped", (json_int_t)input_nskipped(query->input), "perhaps",
-        (json_int_t)npresent, "no", (json_int_t)(nkeys - npresent - query->nunknown), "unknown",
-        (json_int_t)query->nunknown, "expected_missing",
+        "{s:o, s:I, s:I, s:I, s:I, s:I, s:o*}", "filter", json_path(query->target->path),
+        "keys", (json_int_t)nkeys, "skipped", (json_int_t)input_nskipped(query->input),
+        "perhaps", (json_int_t)npresent, "no", (json_int_t)(nkeys - npresent - query->nunknown),
+        "unknown", (json_int_t)query->nunknown, "expected_missing",
         s->invert ? json_real(expected_missing(query)) : NULL);
     summarize(s, facts, "%s", "");
 }
@@ -313,28 +216,22 @@ static bool stores_values(const struct target *target)
            perhaps_lookup(target->filter, "", 0, &value) != PERHAPS_ERR_UNSUPPORTED;
 }
 
-/* Opens the filters, takes the keys through the stages, and reports. */
+/* Opens the filter, takes the keys through the stages, and reports. */
 static void run_query(struct query *query)
 {
     const struct settings *s = query->settings;
     const struct stage stages[] = { { query->ask, query, .in_order = false },
                                     { print_block, query, .in_order = true } };
     refuse_loop(s);
-    for (; query->ntargets < s->filters.count; query->ntargets++) {
-        struct target *target = target_open(s, s->filters.word[query->ntargets]);
-        if (query->ask == count_copies)
-            expect_counts(target);
-        if (!target->remote)
-            window_warn(s, target->filter, target->path);
-        query->target[query->ntargets] = target;
-    }
-    query->values = s->label && query->ntargets == 1 && stores_values(query->target[0]);
+    query->target = target_open(s, s->filter);
+    if (query->ask == count_copies)
+        expect_counts(query->target);
+    if (!query->target->remote)
+        window_warn(s, query->target->filter, query->target->path);
+    query->values = s->label && stores_values(query->target);
     query->input = input_open(s, "asking", !s->count);
-    for (size_t i = 0; i < query->ntargets; i++) {
-        target_expect_keys(query->target[i], query->input);
-        agree_on_both(query->target[0], query->target[i]);
-        agree_on_keys(query->target[i], query->input);
-    }
+    target_expect_keys(query->target, query->input);
+    agree_on_keys(query->target, query->input);
     settle_query(query, input_run(query->input, stages, 2));
     report_query(query);
     settle_unknown(query);
