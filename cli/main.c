@@ -5,28 +5,24 @@
  *
  *     main.c            finds the verb; options.c reads the rest of the command line: settings
  *       |
- *     change.c query.c dedup.c      a verb that reads keys: opens its filter, lists its stages
- *       |  |
- *       |  request.c   settings -> options and plan of a new filter; its hash and its secret
- *       |  target.c    the filter in a file, its lock;  remote.c: on servers
+ *     verbs/ dedup/     a verb that reads keys: opens its filter, lists its stages
  *       |
- *     input.c           the inputs: reading and splitting come before the stages of the verb
+ *     filter/           request.c size.c secret.c   settings -> plan and hash of a new filter
+ *       |               target.c place.c remote.c   the filter in a file, its lock; on servers
  *       |
- *     pipeline.c        threads move blocks through all stages
- *       |
- *     blocks.c          reads (and unpacks) a file into blocks of whole lines
- *     lines.c           block -> records -> keys -> hashes
+ *     input/            input.c      reading and splitting come before the stages of the verb
+ *                       pipeline.c   threads move blocks through all stages
+ *                       stream.c blocks.c    a file, unpacked -> blocks of whole lines
+ *                       lines.c      block -> records -> keys -> hashes
  *     the library       perhaps_add_many(), perhaps_contains_many(), ...: answers
- *     output.c          records with the wanted answers -> standard output
+ *     input/            output.c     records with the wanted answers -> standard output
  *       |
- *     messages.c        when the threads have ended: what went wrong, or the summary
+ *     base/             messages.c   when the threads have ended: what went wrong, or the summary
  *
- * The other verbs (info.c, compare.c, whole.c, shrink.c) read no keys: they need only
- * request.c, target.c, remote.c and messages.c.  dedup --exact, --unique (exact.c) and
- * --count-each (heavy.c) have no filter that is kept, and take the inputs, which texts.c maps,
- * through the stages several times.  Beside this way, stop.c stops the work after a signal,
- * window.c tells the filter of dedup the time, numbers.c reads and writes numbers, and help.c
- * prints help and completions. */
+ * dedup --exact, --unique (exact.c) and --count-each (heavy.c) have no filter that is kept, and
+ * take the inputs, which texts.c maps, through the stages several times.  Beside this way, stop.c
+ * stops the work after a signal, window.c tells the filter of dedup the time, numbers.c reads and
+ * writes numbers, and help.c prints help and completions. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <perhaps.h>

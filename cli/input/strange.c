@@ -8,15 +8,7 @@
 #include <string.h>
 
 /* The rows below that are no magic numbers. */
-enum {
-    CARRIAGE_RETURNS,
-    COUNTS,
-    BYTE_ORDER_MARK,
-    UTF_16_MARK,
-    UTF_16_LITTLE,
-    UTF_16_BIG,
-    LZMA
-};
+enum { CARRIAGE_RETURNS, COUNTS, BYTE_ORDER_MARK, UTF_16_MARK };
 
 #define AS_KEYS ", whose packed bytes are taken for keys: unpack it first, with "
 
@@ -34,11 +26,6 @@ static const struct strange {
                                    "key: take it off first, with 'tail -c +4'" },
     [UTF_16_MARK] = { .words = "is text in UTF-16, whose bytes are taken for keys: convert it "
                                "first, with 'iconv -f UTF-16 -t UTF-8'" },
-    [UTF_16_LITTLE] = { .words = "is text in UTF-16, whose bytes are taken for keys: convert "
-                                 "it first, with 'iconv -f UTF-16LE -t UTF-8'" },
-    [UTF_16_BIG] = { .words = "is text in UTF-16, whose bytes are taken for keys: convert it "
-                              "first, with 'iconv -f UTF-16BE -t UTF-8'" },
-    [LZMA] = { .words = "is packed by lzma" AS_KEYS "'xz -dc --format=lzma'" },
     { "is packed by lzip" AS_KEYS "'lzip -dc'", 0, 5, "LZIP\1" },
     { "is packed by compress" AS_KEYS "'gzip -dc'", 0, 2, "\x1f\x9d" },
     { "is packed by lzop" AS_KEYS "'lzop -dc'", 0, 9, "\x89LZO\0\r\n\x1a\n" },
@@ -55,15 +42,6 @@ static bool has_magic(const struct block *block, const struct strange *row)
 {
     return row->bytes && block->nbytes >= row->at + row->nbytes &&
            memcmp(block->text + row->at, row->bytes, row->nbytes) == 0;
-}
-
-/* Returns whether this is the header of lzma, which has no magic number: the usual parameters,
- * the size of the dictionary, and the size of what is in it, which may be unknown. */
-static bool is_lzma(const struct block *block)
-{
-    const char *text = block->text;
-    return block->nbytes > 13 && memcmp(text, "\x5d\0\0", 3) == 0 &&
-           (memcmp(text + 10, "\0\0\0", 3) == 0 || memcmp(text + 10, "\xff\xff\xff", 3) == 0);
 }
 
 /* Returns whether at least half of the keys end in a carriage return. */
@@ -103,20 +81,6 @@ static bool has_counts(const struct block *block)
     return n > 0;
 }
 
-/* Returns whether every second byte at the beginning, from number 'first' on, is 0, and the
- * others are the characters of a text. */
-static bool has_zeros(const struct block *block, size_t first)
-{
-    const size_t least = 8, most = 64;
-    const size_t nbytes = block->nbytes < most ? block->nbytes : most;
-    bool ok = nbytes >= least;
-    for (size_t i = 0; ok && i < nbytes - 1; i++) { /* a last delimiter may have been added */
-        unsigned char c = (unsigned char)block->text[i];
-        ok = i % 2 == first ? c == 0 : isprint(c) || isspace(c);
-    }
-    return ok;
-}
-
 /* Returns the one row about the characters of the text that is true; NROWS if none is. */
 static unsigned encoding_of(const struct block *block)
 {
@@ -125,14 +89,14 @@ static unsigned encoding_of(const struct block *block)
         return BYTE_ORDER_MARK;
     if (block->nbytes > 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2)))
         return UTF_16_MARK;
-    return has_zeros(block, 1) ? UTF_16_LITTLE : has_zeros(block, 0) ? UTF_16_BIG : NROWS;
+    return NROWS;
 }
 
 uint32_t strange_block(const struct block *block, const struct key_form *form)
 {
     uint32_t found = 0;
     for (unsigned i = 0; i < NROWS; i++)
-        if (has_magic(block, &rows[i]) || (i == LZMA && is_lzma(block)))
+        if (has_magic(block, &rows[i]))
             return UINT32_C(1) << i;
     if (form->end != '\n')
         return 0;

@@ -2,6 +2,7 @@
  *
  * Any number of threads ask the filter about blocks of keys and make the output of the blocks;
  * one stage in order prints it. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,6 @@
 #include "../base/numbers.h"
 #include "../base/stop.h"
 #include "../filter/agree.h"
-#include "../filter/spelling.h"
 #include "../filter/target.h"
 #include "../filter/window.h"
 #include "../input/input.h"
@@ -28,6 +28,54 @@ struct query {
     uint64_t nunknown;  /* keys whose servers did not answer */
     bool values;        /* --label prints the values of the keys */
 };
+
+/* So many keys are tried; if so few have letters, it says nothing. */
+enum { TRIED_MOST = 200, TRIED_LEAST = 20, KEY_NBYTES_MOST = 1024 };
+
+/* Asks for keys whose letters change(), and returns how many there are, and how many of these
+ * are present. */
+static size_t count_changed(const struct target *target, const struct block *block,
+                            int (*change)(int), size_t *npresent)
+{
+    char changed[KEY_NBYTES_MOST];
+    size_t ntried = 0;
+    *npresent = 0;
+    for (size_t i = 0; i < block->count && ntried < TRIED_MOST; i++) {
+        const struct perhaps_key *key = &block->key[i];
+        const unsigned char *bytes = key->bytes;
+        bool differs = false;
+        for (size_t at = 0; at < key->nbytes && key->nbytes <= sizeof changed; at++) {
+            changed[at] = (char)change(bytes[at]);
+            differs |= changed[at] != (char)bytes[at];
+        }
+        if (!differs)
+            continue;
+        ntried++;
+        *npresent += perhaps_contains(target->filter, changed, key->nbytes);
+    }
+    return ntried;
+}
+
+/* Looks, when a filter has none of the keys of a block, whether it has most of them with small or
+ * with capital letters: somebody wrote hashes with a to f, and asks for them with A to F. */
+static void look_for_letters(const struct target *target, const struct block *block)
+{
+    const struct {
+        int (*change)(int);
+        const char *letters;
+    } ways[] = { { toupper, "capital" }, { tolower, "small" } };
+    const struct settings *settings = target->settings;
+    if (!target->filter || settings->quiet || settings->json)
+        return;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        size_t npresent, ntried = count_changed(target, block, ways[i].change, &npresent);
+        if (ntried >= TRIED_LEAST && npresent > ntried / 2)
+            complain(
+                "%s: has none of the first %s, but has them with %s letters: write them so, "
+                "or make a filter with --ignore-case",
+                target->path, counted(block->count, "key").s, ways[i].letters);
+    }
+}
 
 /* Looks up the values of the keys of a block, and makes the output for --label: each line
  * behind its value or "no". */
@@ -60,7 +108,7 @@ static bool ask_block(void *context, struct block *block)
     if (!ok)
         block->ndone = block->count;
     if (ok && !npresent && block->ticket == 0)
-        spelling_check(query->target, block);
+        look_for_letters(query->target, block);
     block->nselected = s->invert ? block->count - npresent - block->nunknown : npresent;
     if (s->any || s->count)
         return ok;
