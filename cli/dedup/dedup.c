@@ -20,7 +20,6 @@
 #include "../base/messages.h"
 #include "../base/numbers.h"
 #include "../filter/agree.h"
-#include "../filter/streamed.h"
 #include "../filter/target.h"
 #include "../filter/window.h"
 #include "../input/input.h"
@@ -432,8 +431,6 @@ void verb_dedup(const struct settings *settings)
     struct dedup dedup = { .settings = settings, .printer = { .settings = settings } };
     struct stage stages[STAGES_OF_FILTERS_MAX + 2];
     refuse_overlap(settings);
-    if (settings->state && !is_remote(settings->state))
-        streamed_refuse_change(settings->state);
     if (settings->exact || settings->unique) {
         exact_run(settings);
         return;

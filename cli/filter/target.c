@@ -18,7 +18,6 @@
 #include "../base/numbers.h"
 #include "../base/stop.h"
 #include "place.h"
-#include "streamed.h"
 
 static struct target *targets; /* the list of all that are not closed */
 
@@ -187,21 +186,6 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
     leave(found ? STATUS_NO : STATUS_ERROR);
 }
 
-/* Opens the filter at 'path' by mapping or loading it, or reads it if it can be read once only
- * or is packed.  Returns 0 or an error of perhaps_open(). */
-static int open_or_read(struct target *target, const char *path,
-                        const struct perhaps_open_options *options)
-{
-    const struct settings *settings = target->settings;
-    int error = PERHAPS_ERR_FORMAT;
-    target->streamed = streamed_once(path);
-    if (!target->streamed)
-        error = perhaps_open(path, options, &target->filter);
-    if (error == PERHAPS_ERR_FORMAT && !target->streamed)
-        target->streamed = streamed_is_packed(path);
-    return target->streamed ? streamed_read(settings, path, options, &target->filter) : error;
-}
-
 /* Ends the program if a secret was given for nothing. */
 static void check_secret(const struct target *target)
 {
@@ -220,7 +204,7 @@ static void open_filter(struct target *target, const char *path, enum perhaps_mo
                                             .check = check,
                                             .without_secret = !needs_secret(settings),
                                             .hashing = target->hashing.chosen };
-    int error = open_or_read(target, path, &options);
+    int error = perhaps_open(path, &options, &target->filter);
     if (error)
         fail_open(path, settings, error);
     check_secret(target);
@@ -261,8 +245,6 @@ struct target *target_open(const struct settings *settings, const char *path)
 void target_settle_damage(const struct target *target)
 {
     struct perhaps_verdict verdict;
-    if (target->streamed)
-        return;
     int error = perhaps_checked(target->filter, &verdict);
     if (error == PERHAPS_ERR_UNSUPPORTED)
         fail("%s: was written in place meanwhile: it could not be checked", target->path);

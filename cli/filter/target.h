@@ -32,11 +32,10 @@ struct target {
     const char *path;      /* or the address, without a password; for messages */
     bool in_place;         /* what changes 'filter' changes the file at once */
     bool live;             /* by a journal */
-    bool streamed; /* 'filter' was read from a pipe or a packed file, and every byte checked */
-    bool streams;  /* it is saved to standard output */
-    bool fresh;    /* there was nothing at 'path', so saving must replace nothing */
-    int lock;      /* the descriptor of the file that is locked, above 2; else no lock */
-    char *lock_path;          /* of a lock file, while there is none at 'path'; else NULL */
+    bool streams;          /* it is saved to standard output */
+    bool fresh;            /* there was nothing at 'path', so saving must replace nothing */
+    int lock;        /* the descriptor of the file that is locked, above 2; else no lock */
+    char *lock_path; /* of a lock file, while there is none at 'path'; else NULL */
     struct hashing hashing;   /* of a new filter: its secret is written when it is saved */
     struct progress progress; /* of the builder */
     char *outcome;            /* "; F is unchanged": what an error leaves, for its message */

@@ -164,8 +164,7 @@ enum file_change reader_change(const struct reader *reader, size_t *source, uint
 static bool open_input(struct reader *reader)
 {
     struct stream *stream = &reader->stream;
-    if (!stream_open(stream, reader->paths[reader->source],
-                     reader->raw ? STREAM_RAW : STREAM_LINES,
+    if (!stream_open(stream, reader->paths[reader->source], reader->raw,
                      reader->extents ? &reader->extents[reader->source] : NULL))
         return false;
     if (reader->block_nbytes > BLOCK_NBYTES && S_ISFIFO(stream->found.st_mode))

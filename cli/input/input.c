@@ -90,28 +90,14 @@ uint64_t input_check(const struct settings *settings)
     return known ? total_nbytes : 0;
 }
 
-/* Ends the program if the file is also an input. */
-static void refuse_if_input(const struct settings *settings, const struct stat *file,
-                            const char *name)
-{
-    for (size_t i = 0; i < settings->ninputs && !settings->keys.count; i++) {
-        struct stat st;
-        if (stat_input(settings->inputs[i], &st) == 0 && is_same_file(&st, file))
-            fail("%s: is an input, too: give another file", name);
-    }
-}
-
 void input_refuse(const struct settings *settings, const struct stat *file, const char *name)
 {
-    if (S_ISREG(file->st_mode))
-        refuse_if_input(settings, file, name);
-}
-
-void input_refuse_pipe(const struct settings *settings, const struct stat *file,
-                       const char *name)
-{
-    if (S_ISFIFO(file->st_mode) || S_ISSOCK(file->st_mode))
-        refuse_if_input(settings, file, name);
+    for (size_t i = 0; S_ISREG(file->st_mode) && i < settings->ninputs; i++) {
+        struct stat st;
+        if (!settings->keys.count && stat_input(settings->inputs[i], &st) == 0 &&
+            is_same_file(&st, file))
+            fail("%s: is an input, too: give another file", name);
+    }
 }
 
 /* ---- The first stage: reading ---------------------------------------------- */

@@ -130,8 +130,4 @@ struct census input_census(const struct settings *settings, const struct piece *
  * message. */
 void input_refuse(const struct settings *settings, const struct stat *file, const char *name);
 
-/* Does the same for a pipe or socket from which something else is to be read. */
-void input_refuse_pipe(const struct settings *settings, const struct stat *file,
-                       const char *name);
-
 #endif

@@ -114,7 +114,7 @@ static const struct magic *find_magic(const uint8_t *head, size_t nhead, bool *u
 
 /* Finds the format.  Reads more only while the bytes may still become a magic number: a typed
  * line is answered before the next one.  Returns false (problem) if it cannot. */
-static bool learn_format(struct stream *stream, enum stream_as as)
+static bool learn_format(struct stream *stream)
 {
     bool undecided;
     const struct magic *magic;
@@ -129,7 +129,7 @@ static bool learn_format(struct stream *stream, enum stream_as as)
             return got == 0;
         stream->nhead += (size_t)got;
     }
-    if (magic && magic->refusal && as == STREAM_LINES)
+    if (magic && magic->refusal)
         return broken(stream, magic->refusal) == 0;
     stream->unpacker = magic ? magic->unpacker : NULL;
     return true;
@@ -332,8 +332,7 @@ static bool open_new(struct stream *stream, const char *path)
            broken(stream, strerror(errno)) == 0;
 }
 
-bool stream_open(struct stream *stream, const char *path, enum stream_as as,
-                 struct extent *extent)
+bool stream_open(struct stream *stream, const char *path, bool raw, struct extent *extent)
 {
     const bool known = extent && extent->known;
     if (known && strcmp(path, "-") != 0 ? !open_known(stream, path, extent)
@@ -342,7 +341,7 @@ bool stream_open(struct stream *stream, const char *path, enum stream_as as,
     off_t at = lseek(stream->fd, 0, SEEK_CUR);
     stream->file_begin = stream->file_at = at > 0 ? (uint64_t)at : 0;
     stream->file_end = known ? stream->file_begin + extent->nbytes : UINT64_MAX;
-    return as == STREAM_RAW || (learn_format(stream, as) && start_unpacking(stream));
+    return raw || (learn_format(stream) && start_unpacking(stream));
 }
 
 ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)

@@ -52,17 +52,9 @@ struct stream {
     bool pending; /* the unpacker may hold more bytes than there was room for */
 };
 
-/* What the bytes are taken for. */
-enum stream_as {
-    STREAM_LINES,  /* unpacked; other formats that hold no lines are refused */
-    STREAM_RAW,    /* as they are */
-    STREAM_FILTER, /* unpacked; whoever reads them finds out if they are no filter */
-};
-
-/* Opens a file and finds its format.  If 'extent' is given and known, reads what that has seen,
+/* Opens a file and finds its format, unless its bytes are taken as they are (raw).  If 'extent' is given and known, reads what that has seen,
  * and no more.  Returns false (problem) if it fails. */
-bool stream_open(struct stream *stream, const char *path, enum stream_as as,
-                 struct extent *extent);
+bool stream_open(struct stream *stream, const char *path, bool raw, struct extent *extent);
 
 /* Reads up to 'nbytes' unpacked bytes.  Returns how many, 0 at the end, or -1 (problem). */
 ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes);

@@ -15,7 +15,6 @@
 #include "../filter/reach.h"
 #include "../filter/request.h"
 #include "../filter/static.h"
-#include "../filter/streamed.h"
 #include "../filter/target.h"
 #include "../filter/window.h"
 #include "../input/input.h"
@@ -325,7 +324,6 @@ static struct target *open_existing(const struct settings *settings)
     struct target *target;
     if (is_remote(path))
         return target_open(settings, path);
-    streamed_refuse_change(path);
     if (perhaps_is_live(path)) {
         if (settings->rewrite)
             fail("--rewrite: %s is a live file, whose journal takes the keys: leave it out",

@@ -177,8 +177,6 @@ static json_t *all_of_file(const struct target *target, const struct perhaps_sta
     const char *path = target->settings->filter;
     if (stat(path, &file) != 0)
         fail("%s: %s", path, strerror(errno));
-    if (!S_ISREG(file.st_mode))
-        file.st_size = (off_t)perhaps_write_nbytes(filter);
     return json_pack(
         "{s:I, s:b, s:b, s:o*, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:s, s:o, s:o*, s:o*, "
         "s:o*}",

@@ -68,29 +68,6 @@ static json_t *others_of(const struct settings *settings, const struct perhaps_o
     return others.rows;
 }
 
-/* Returns the stricter rate that takes fewer bits, and how many cache lines a key then has, if
- * it has more.  If there is none, returns NULL for people and null under --json. */
-static json_t *cheaper_of(const struct settings *settings,
-                          const struct perhaps_options *options,
-                          const struct perhaps_plan *plan)
-{
-    struct perhaps_plan cheaper;
-    struct text more = { "" };
-    uint64_t lines = 1, fewer = 1;
-    if (!perhaps_plan_cheaper(options, &cheaper))
-        return settings->json ? json_null() : NULL;
-    if (settings->json)
-        return json_pack("{s:f, s:f}", "fpr", cheaper.fpr, "bits_per_key",
-                         cheaper.bits_per_key);
-    planned_field(plan, "parts", &fewer);
-    planned_field(&cheaper, "parts", &lines);
-    if (lines > fewer)
-        more =
-            text_of(", in %ju cache lines instead of %ju", (uintmax_t)lines, (uintmax_t)fewer);
-    return json_sprintf("-p %.3g, a stricter rate, takes only %.4g bits a key%s", cheaper.fpr,
-                        cheaper.bits_per_key, more.s);
-}
-
 void verb_plan(const struct settings *settings)
 {
     struct perhaps_options options;
@@ -100,12 +77,11 @@ void verb_plan(const struct settings *settings)
         fail("plan: for how many keys? give -n N, or --grow if you do not know");
     request_plan(settings, size, "plan", &options, &plan);
     print_facts(settings,
-                json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o*, s:o}", "kind",
+                json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o}", "kind",
                           plan.kind, "why", plan.why, "capacity", (json_int_t)plan.capacity,
                           "fpr_asked", plan.fpr, "fpr_predicted", plan.fpr_predicted,
                           "fpr_until", fact_until(settings, &plan), "body_bytes",
                           (json_int_t)plan.body_nbytes, "bits_per_key", plan.bits_per_key,
-                          "cheaper", cheaper_of(settings, &options, &plan), "geometry",
-                          settings->json ? fact_geometry(&plan) : NULL, "others_that_can",
-                          others_of(settings, &options, &plan)));
+                          "geometry", settings->json ? fact_geometry(&plan) : NULL,
+                          "others_that_can", others_of(settings, &options, &plan)));
 }

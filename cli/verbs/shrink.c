@@ -89,8 +89,7 @@ static int write_out(void *context, const void *bytes, size_t nbytes)
 static uint64_t write_small(const struct target *large, struct target *small)
 {
     const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
-                                                    .file =
-                                                        large->streamed ? NULL : large->path,
+                                                    .file = large->path,
                                                     .stopped = stop_asked,
                                                     .progress = show_reading,
                                                     .context = small };

@@ -10,10 +10,7 @@ static void print_sound(const struct target *target, const struct perhaps_verdic
 {
     struct perhaps_journal journal;
     const struct text pages = counted(verdict->pages, "page");
-    if (target->streamed)
-        printf("%s: ok, %s, all that was read\n", target->path,
-               scaled((double)perhaps_write_nbytes(target->filter), "B").s);
-    else if (perhaps_journal_of(target->filter, &journal))
+    if (perhaps_journal_of(target->filter, &journal))
         printf("%s: ok, %s\n", target->path, pages.s);
     else
         printf("%s: ok, %s, and %s in its journal\n", target->path, pages.s,
@@ -26,7 +23,7 @@ static void verify_file(const struct settings *settings)
     const struct target *target = target_open(settings, settings->filter);
     const char *name = target->path;
     struct perhaps_verdict verdict = { 0 };
-    int error = target->streamed ? 0 : perhaps_verify(target->filter, &verdict);
+    int error = perhaps_verify(target->filter, &verdict);
     if (error == PERHAPS_ERR_UNSUPPORTED)
         fail("%s: has no checksums while it is added to in place: check it later, or, if a "
              "crash ended that, have them written with 'perhaps add %s < /dev/null'",
@@ -34,14 +31,12 @@ static void verify_file(const struct settings *settings)
     if (error && error != PERHAPS_ERR_DAMAGED)
         fail("%s: %s", name, why(error));
     if (settings->json)
-        print_facts(
-            settings,
-            json_pack("{s:o, s:b, s:o, s:I, s:I, s:o*}", "filter", json_path(name), "ok",
-                      !error, "pages",
-                      target->streamed ? json_null() : json_integer((json_int_t)verdict.pages),
-                      "damaged", (json_int_t)verdict.damaged, "first_damaged",
-                      (json_int_t)verdict.first_damaged, "journal",
-                      fact_journal(settings, target->filter)));
+        print_facts(settings,
+                    json_pack("{s:o, s:b, s:I, s:I, s:I, s:o*}", "filter", json_path(name),
+                              "ok", !error, "pages", (json_int_t)verdict.pages, "damaged",
+                              (json_int_t)verdict.damaged, "first_damaged",
+                              (json_int_t)verdict.first_damaged, "journal",
+                              fact_journal(settings, target->filter)));
     if (error)
         complain("%s: damaged: %s of %s pages, the first at byte %ju: restore it from a copy "
                  "or build it anew",
