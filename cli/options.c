@@ -36,7 +36,9 @@
 /* In the order in which help shows them: those that are used most come first.  A verb that
  * gives an option another meaning has a row of its own. */
 static const struct option_row rows[] = {
-    { 'o', BUILD | MERGE | SHRINK, "output", "F", &type_file, SLOT(output),
+    { 'o', SHRINK, "output", "G", &type_file, SLOT(output),
+      "the filter file to write; it may be F" },
+    { 'o', BUILD | MERGE, "output", "F", &type_file, SLOT(output),
       "the filter file to write; - is standard output" },
     { 0, MERGE, "common", NULL, &type_flag, SLOT(common),
       "only the keys that all of them have" },

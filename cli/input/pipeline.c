@@ -97,7 +97,7 @@ static void call_another(struct pipeline *p)
 }
 
 /* Takes the block for this thread.  An empty block gets the next ticket. */
-static void take_block(struct pipeline *p, struct block *block)
+static void claim_block(struct pipeline *p, struct block *block)
 {
     if (block->state == IDLE) {
         block->stage = 0;
@@ -120,7 +120,7 @@ static struct block *take_next(struct pipeline *p)
         p->nwaiting--;
     }
     if (block)
-        take_block(p, block);
+        claim_block(p, block);
     else
         pthread_cond_broadcast(&p->changed);
     return block;

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../base/messages.h"
 #include "../base/numbers.h"
@@ -67,44 +66,22 @@ static void show_reading(void *context, uint64_t done_nbytes, uint64_t total_nby
     progress_show(&target->progress, false, 0, done_nbytes);
 }
 
-/* Takes bytes for standard output.  A signal ends it even if nobody reads them: write() fails,
- * or returns how many bytes were taken before the signal. */
-static int write_out(void *context, const void *bytes, size_t nbytes)
-{
-    uint64_t *written = context;
-    for (const char *at = bytes, *end = at + nbytes; at < end;) {
-        ssize_t n = write(STDOUT_FILENO, at, (size_t)(end - at));
-        if (stop_signal())
-            return PERHAPS_ERR_STOPPED;
-        if (n < 0 && errno != EINTR)
-            return PERHAPS_ERR_IO;
-        at += n > 0 ? n : 0;
-    }
-    *written += nbytes;
-    return 0;
-}
-
-/* Writes the small filter to its place.  Returns how many bytes it has, with its header, if the
- * place is standard output; else 0. */
-static uint64_t write_small(const struct target *large, struct target *small)
+/* Writes the small filter to its place. */
+static void write_small(const struct target *large, struct target *small)
 {
     const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
                                                     .file = large->path,
                                                     .stopped = stop_asked,
                                                     .progress = show_reading,
                                                     .context = small };
-    uint64_t written = 0;
-    const struct perhaps_sink sink = { .write = write_out, .context = &written };
     progress_start(&small->progress, large->settings, "shrinking", 0);
-    int error = small->streams ? perhaps_shrink_write(large->filter, &options, &sink)
-                : small->fresh ? perhaps_shrink_save_new(large->filter, &options, small->path)
-                               : perhaps_shrink_save(large->filter, &options, small->path);
+    int error = small->fresh ? perhaps_shrink_save_new(large->filter, &options, small->path)
+                             : perhaps_shrink_save(large->filter, &options, small->path);
     int reason = errno;
     progress_erase();
     errno = reason;
     settle_large(large, small, error, &options);
     target_settle_save(small, error);
-    return written;
 }
 
 /* Returns "6" for what is 1/6 of what it was; about so for chains, whose layers shrink on their
@@ -114,38 +91,29 @@ static struct text times(double ratio)
     return ratio >= 100 ? grouped((uint64_t)llround(ratio)) : text_of("%.3g", ratio);
 }
 
-/* Prints the summary.  What was written to standard output cannot be opened. */
-static void report_shrunk(const struct target *large, struct target *small, uint64_t written)
+static void report_shrunk(const struct target *large, struct target *small)
 {
     const struct settings *settings = large->settings;
+    const struct perhaps_open_options options = { .without_secret = true };
+    const double seconds = seconds_worked(settings);
     struct perhaps_stats before, after;
-    double seconds = seconds_worked(settings);
+    int error = perhaps_open(small->path, &options, &small->filter);
+    if (error)
+        fail("%s: %s", small->path, why(error));
     perhaps_stats_of(large->filter, &before);
-    after = before;
-    after.memory_nbytes = written;
-    after.bits_per_key = before.keys ? 8.0 * (double)written / (double)before.keys : 0;
-    struct text now = { "" };
-    if (!small->streams) {
-        const struct perhaps_open_options options = { .without_secret = true };
-        int error = perhaps_open(small->path, &options, &small->filter);
-        if (error)
-            fail("%s: %s", small->path, why(error));
-        perhaps_stats_of(small->filter, &after);
-        now = text_of(", %s now", share(after.fpr_now).s);
-    }
+    perhaps_stats_of(small->filter, &after);
     json_t *facts = json_pack(
-        "{s:o, s:o, s:I, s:I, s:I, s:f, s:o*, s:o*}", "from", json_path(large->path), "filter",
+        "{s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f}", "from", json_path(large->path), "filter",
         json_path(small->path), "keys_in_filter", (json_int_t)before.keys_different,
         "body_bytes_before", (json_int_t)before.memory_nbytes, "body_bytes",
         (json_int_t)after.memory_nbytes, "bits_per_key", after.bits_per_key, "fpr_asked",
-        small->streams ? NULL : json_real(after.plan.fpr), "fpr_now",
-        small->streams ? NULL : json_real(after.fpr_now));
-    summarize(settings, facts, "%s shrunk to 1/%s: %s -> %s, %s%s, %s, %s", large->path,
+        after.plan.fpr, "fpr_now", after.fpr_now);
+    summarize(settings, facts, "%s shrunk to 1/%s: %s -> %s, %s, %s now, %s, %s", large->path,
               times((double)before.memory_nbytes / (double)after.memory_nbytes).s,
               scaled((double)before.memory_nbytes, "B").s,
               scaled((double)after.memory_nbytes, "B").s,
-              scaled(after.bits_per_key, " bits a key").s, now.s, duration(seconds).s,
-              scaled((double)before.memory_nbytes / seconds, "B/s").s);
+              scaled(after.bits_per_key, " bits a key").s, share(after.fpr_now).s,
+              duration(seconds).s, scaled((double)before.memory_nbytes / seconds, "B/s").s);
 }
 
 /* The output may be the filter itself.  So it is locked before that is opened. */
@@ -153,10 +121,12 @@ void verb_shrink(const struct settings *settings)
 {
     if (!settings->output)
         fail("shrink: which file shall it make? give -o G; G may be F");
+    if (strcmp(settings->output, "-") == 0)
+        fail("shrink: -o -: it is written to a file only: give -o G");
     struct target *small = target_reserve_output(settings);
     target_check_replaced(small);
     struct target *large = target_open(settings, settings->filter);
-    uint64_t written = write_small(large, small);
+    write_small(large, small);
     if (!settings->quiet)
-        report_shrunk(large, small, written);
+        report_shrunk(large, small);
 }
