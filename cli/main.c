@@ -17,12 +17,12 @@
  *     the library       perhaps_add_many(), perhaps_contains_many(), ...: answers
  *     input/            output.c     records with the wanted answers -> standard output
  *       |
- *     base/             messages.c   when the threads have ended: what went wrong, or the summary
+ *     base/             messages.c   at the end: what went wrong, or the summary
  *
  * dedup --exact, --unique (exact.c) and --count-each (heavy.c) have no filter that is kept, and
- * take the inputs, which texts.c maps, through the stages several times.  Beside this way, stop.c
- * stops the work after a signal, window.c tells the filter of dedup the time, numbers.c reads and
- * writes numbers, and help.c prints help and completions. */
+ * take the inputs, which texts.c maps, through the stages several times.  Beside this way,
+ * stop.c stops the work after a signal, window.c tells the filter of dedup the time, numbers.c
+ * reads and writes numbers, and help.c prints help and completions. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <perhaps.h>

@@ -15,8 +15,8 @@
 #include "filter/target.h"
 #include "values.h"
 
-/* Sets of verbs: those that read keys, those that choose a size, those that only look, those that
- * change or make a filter, and all. */
+/* Sets of verbs: those that read keys, those that choose a size, those that only look, those
+ * that change or make a filter, and all. */
 #define INPUT   (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED   (BUILD | DEDUP | PLAN | CREATE)
 #define LOOKING (INFO | PLAN | VERIFY | COMPARE)

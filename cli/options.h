@@ -191,8 +191,8 @@ enum option_values {
 };
 enum option_values option_values(const struct option_row *option);
 
-/* Returns the next thing, from number *at on, that can be asked of a kind behind a colon, such as
- * "factor=N"; NULL if there is none. */
+/* Returns the next thing, from number *at on, that can be asked of a kind behind a colon,
+ * such as "factor=N"; NULL if there is none. */
 const char *kind_takes(const char *kind, size_t *at);
 
 /* ---- Help (help.c) ------------------------------------------------------------------- */

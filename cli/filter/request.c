@@ -119,8 +119,8 @@ struct text over_of(bool over, double fpr_now, double fpr)
 
 /* ---- What is asked ----------------------------------------------------------------- */
 
-/* The kind that takes any number of copies of a key, and can remove keys, and the one that makes
- * layers of it.  The other kinds that count refuse the ninth copy. */
+/* The kind that takes any number of copies of a key, and can remove keys, and the one that
+ * makes layers of it.  The other kinds that count refuse the ninth copy. */
 static const char counts_on[] = "counting", layers[] = "chain";
 
 bool request_window(const struct settings *settings)

@@ -1,4 +1,5 @@
-/* size.c - for how many keys a new filter is made: as the options say, or as the inputs tell. */
+/* size.c - for how many keys a new filter is made: as the options say, or as the inputs
+ * tell. */
 #include "size.h"
 
 #include "../base/messages.h"

@@ -52,8 +52,9 @@ struct stream {
     bool pending; /* the unpacker may hold more bytes than there was room for */
 };
 
-/* Opens a file and finds its format, unless its bytes are taken as they are (raw).  If 'extent' is given and known, reads what that has seen,
- * and no more.  Returns false (problem) if it fails. */
+/* Opens a file and finds its format, unless its bytes are taken as they are (raw).  If
+ * 'extent' is given and known, reads what that has seen, and no more.  Returns false
+ * (problem) if it fails. */
 bool stream_open(struct stream *stream, const char *path, bool raw, struct extent *extent);
 
 /* Reads up to 'nbytes' unpacked bytes.  Returns how many, 0 at the end, or -1 (problem). */

@@ -1,5 +1,5 @@
-/* create.c - the verbs that make and remove an empty filter: create, delete; and recount, for one on
- * servers whose count was lost.
+/* create.c - the verbs that make an empty filter, and remove one: create, delete; and recount,
+ * for one on servers whose count was lost.
  *
  * create makes all or nothing; the other two can be done again. */
 #include <unistd.h>

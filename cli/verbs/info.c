@@ -1,7 +1,7 @@
 /* info.c - the verb info: tells about a filter.
  *
- * People hear what they ask for first.  Under --json there are all facts, so that a script finds
- * the same members for every filter. */
+ * People hear what they ask for first.  Under --json there are all facts, so that a script
+ * finds the same members for every filter. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

@@ -44,10 +44,10 @@ static void report_join(const struct settings *settings, const struct target *wh
               duration(seconds_worked(settings)).s);
 }
 
-/* Makes one filter of all inputs: of the keys that any of them has, or, with --common, that all
- * have.  For the latter bits that meet by chance count as keys, too, so the number is rather too
- * large.  The output may be one of the inputs, which is then changed.  So it is locked before any
- * is read. */
+/* Makes one filter of all inputs: of the keys that any of them has, or, with --common, that
+ * all have.  For the latter bits that meet by chance count as keys, too, so the number is
+ * rather too large.  The output may be one of the inputs, which is then changed.  So it is
+ * locked before any is read. */
 void verb_merge(const struct settings *settings)
 {
     char *const *paths = settings->inputs;

@@ -56,8 +56,9 @@ static size_t count_changed(const struct target *target, const struct block *blo
     return ntried;
 }
 
-/* Looks, when a filter has none of the keys of a block, whether it has most of them with small or
- * with capital letters: somebody wrote hashes with a to f, and asks for them with A to F. */
+/* Looks, when a filter has none of the keys of a block, whether it has most of them with
+ * small or with capital letters: somebody wrote hashes with a to f, and asks for them with A
+ * to F. */
 static void look_for_letters(const struct target *target, const struct block *block)
 {
     const struct {
@@ -192,8 +193,8 @@ static void settle_query(const struct query *query, const struct block *last)
         target_settle_damage(query->target);
 }
 
-/* Returns how many keys that are not in the filter were taken for present, in expectation, if so
- * many were found absent. */
+/* Returns how many keys that are not in the filter were taken for present, in expectation,
+ * if so many were found absent. */
 static double expected_missing(const struct query *query)
 {
     struct perhaps_stats stats;
