@@ -4,7 +4,7 @@
 set -eu
 [ $# -ge 2 ] || { sed -n '2,3s/^# //p' "$0" && exit 2; }
 perhaps=${BIN:-$(dirname "$0")/../build/bin}/perhaps
-"$perhaps" plan --json --kind blocked --together -n "$1" -p "$2" | tr '{,' '\n\n' |
+"$perhaps" plan --json --kind blocked:together -n "$1" -p "$2" | tr '{,' '\n\n' |
     sed -n '/others/q; s/"\([a-z_]*\)":\([0-9.e+-]*\)}*$/\1 \2/p' |
     awk -v name="${3:-urls}" -v rate="$2" '
     # how many digits a random number below n has, on average

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "messages.h"
+#include "base/messages.h"
+#include "base/numbers.h"
 
 /* ---- Help ------------------------------------------------------------------------- */
 
@@ -104,9 +105,14 @@ void help_print(const struct verb *verbs)
 static void print_kinds(void)
 {
     const struct perhaps_kind *kind;
-    puts("\nKinds:");
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
-        print_entry(kind->name, kind->summary, stdout);
+    puts("\nKinds: (with what each takes, as in --kind chain:factor=4,base=bloom)");
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        struct text entry = text_of("%s", kind->name);
+        const char *takes;
+        for (size_t at = 0, n = 0; (takes = kind_takes(kind->name, &at)); n++)
+            entry = text_of("%s%c%s", entry.s, n ? ',' : ':', takes);
+        print_entry(entry.s, kind->summary, stdout);
+    }
 }
 
 void help_verb(const struct verb *verb, bool all)
@@ -114,14 +120,13 @@ void help_verb(const struct verb *verb, bool all)
     printf("usage: perhaps %s %s\n%s: %s.\n\n", verb->name, verb->usage, verb->name,
            verb->summary);
     print_options(verb, all);
-    if (all && verb->bit & (BUILD | CREATE | DEDUP | PLAN))
+    if (all && verb->bit == PLAN)
         print_kinds();
     putchar('\n');
     print_words(verb->notes, 0, 0, stdout);
-    if (verb->takes_inputs && !(verb->bit & (MERGE | INTERSECT | COMPARE | CONVERT)))
-        puts("\nINPUT: files, or - for standard input, which is the default; what gzip, zstd,\n"
-             "xz or bzip2 packed is unpacked.  A key is a line without its newline: any\n"
-             "bytes, of any length.");
+    if (verb->takes_inputs && !(verb->bit & (MERGE | COMPARE | COPY)))
+        puts("\nINPUT: files, or - for standard input, the default; what gzip, zstd, xz or\n"
+             "bzip2 packed is unpacked.  A key is a line without its newline, of any bytes.");
 }
 
 /* ---- Completions for shells ------------------------------------------------------- */
@@ -142,14 +147,16 @@ static void print_values(const struct option_row *option)
     for (enum perhaps_hash h = 0; values == VALUES_HASHES && h < PERHAPS_HASH_COUNT; h++)
         if (h != PERHAPS_HASH_CUSTOM)
             printf("%s%s", h ? " " : "", perhaps_hash_name(h));
+    if (values == VALUES_PREFERENCES)
+        fputs("fast compact", stdout);
     for (size_t i = 0; values == VALUES_KINDS && (kind = perhaps_kind_at(i)); i++)
         printf("%s%s", i ? " " : "", kind->name);
 }
 
 /* Returns whether the option can have only few values, which a shell can offer. */
-static bool has_values(const struct option_row *option)
+static bool has_few_values(const struct option_row *option)
 {
-    return option_values(option) == VALUES_KINDS || option_values(option) == VALUES_HASHES;
+    return option_values(option) >= VALUES_KINDS;
 }
 
 /* Prints the text with a backslash before each of the special characters. */
@@ -170,7 +177,7 @@ static void print_bash_verb(const struct verb *verb)
     const struct option_row *option;
     printf("    %s)\n        case $before in\n", verb->name);
     for (size_t i = 0; (option = option_at(verb, i)); i++)
-        if (has_values(option)) {
+        if (has_few_values(option)) {
             printf("        --%s) words='", option->name);
             print_values(option);
             puts("' ;;");
@@ -216,7 +223,7 @@ static void print_zsh_spec(const char *name, const char *glue, const struct opti
         else
             printf("%s%c", strchr("[]:\\", *c) ? "\\" : "", *c);
     putchar(']');
-    if (has_values(option)) {
+    if (has_few_values(option)) {
         printf(":%s:(", option->argument);
         print_values(option);
         putchar(')');
@@ -281,7 +288,7 @@ static void print_fish_option(const struct verb *verb, const struct option_row *
     if (option->letter)
         printf(" -s %c", option->letter);
     printf(" -l %s", option->name);
-    if (has_values(option)) {
+    if (has_few_values(option)) {
         fputs(" -x -a '", stdout);
         print_values(option);
         putchar('\'');

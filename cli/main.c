@@ -5,28 +5,24 @@
  *
  *     main.c            finds the verb; options.c reads the rest of the command line: settings
  *       |
- *     change.c query.c dedup.c      a verb that reads keys: opens its filter, lists its stages
- *       |  |
- *       |  request.c   settings -> options and plan of a new filter; its hash and its secret
- *       |  target.c    the filter in a file, its lock;  remote.c: on servers
+ *     verbs/ dedup/     a verb that reads keys: opens its filter, lists its stages
  *       |
- *     input.c           the inputs: reading and splitting come before the stages of the verb
+ *     filter/           request.c size.c secret.c   settings -> plan and hash of a new filter
+ *       |               target.c place.c remote.c   the filter in a file, its lock; on servers
  *       |
- *     pipeline.c        threads move blocks through all stages
- *       |
- *     blocks.c          reads (and unpacks) a file into blocks of whole lines
- *     lines.c           block -> records -> keys -> hashes
+ *     input/            input.c      reading and splitting come before the stages of the verb
+ *                       pipeline.c   threads move blocks through all stages
+ *                       stream.c blocks.c    a file, unpacked -> blocks of whole lines
+ *                       lines.c      block -> records -> keys -> hashes
  *     the library       perhaps_add_many(), perhaps_contains_many(), ...: answers
- *     output.c          records with the wanted answers -> standard output
+ *     input/            output.c     records with the wanted answers -> standard output
  *       |
- *     messages.c        when the threads have ended: what went wrong, or the summary
+ *     base/             messages.c   at the end: what went wrong, or the summary
  *
- * The other verbs (info.c, compare.c, whole.c, shrink.c) read no keys: they need only
- * request.c, target.c, remote.c and messages.c.  dedup --exact, --unique (exact.c) and
- * --count-each (heavy.c) have no filter that is kept, and take the inputs, which texts.c maps,
- * through the stages several times.  Beside this way, stop.c stops the work after a signal,
- * window.c tells the filter of dedup the time, numbers.c reads and writes numbers, and help.c
- * prints help and completions. */
+ * dedup --exact, --unique (exact.c) and --count-each (heavy.c) have no filter that is kept, and
+ * take the inputs, which texts.c maps, through the stages several times.  Beside this way,
+ * stop.c stops the work after a signal, window.c tells the filter of dedup the time, numbers.c
+ * reads and writes numbers, and help.c prints help and completions. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <perhaps.h>
@@ -35,100 +31,85 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "messages.h"
+#include "base/messages.h"
+#include "base/stop.h"
 #include "options.h"
-#include "stop.h"
 
 /* In the order in which help shows them.  Help fills the texts to the width of the screen. */
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
-      "Without -n, build first counts the keys, if it can read the input twice, and makes room "
-      "for a quarter more and another 1,000.  From a pipe it makes a filter that the keys fill "
-      "exactly, unless others come later: --grow, --removable or --count makes one that "
-      "grows." },
+      "Without -n the keys of files are counted first, and get room for a quarter more.  A "
+      "pipe "
+      "gives a filter that is full, unless --grow, --removable or --count speaks of later "
+      "keys." },
     { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
       "make an empty filter F, a file or on servers",
       "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "
       "a cluster, where the host is any one of them.  Nothing may be there yet." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
-      "Each key is in F at once, and stays in F after an error.  Where the kind cannot be "
-      "changed in place, and under --rewrite, F is replaced when all keys are in.  If F is a "
-      "live file, the keys go to its journal, and are on the disk at the end.  F may lie "
-      "on servers: redis://host:port/name." },
+      "Each key is in F at once, and stays there after an error.  Where the kind cannot be "
+      "changed "
+      "in place, and under --rewrite, F is replaced when all are in.  Keys of a live file are "
+      "on "
+      "the disk at the end.  F may lie on servers: redis://host:port/name." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
       "remove keys from F, which was built with --removable",
-      "Remove only keys that were added: removing another one may remove the "
-      "entry of a key that is in F." },
+      "Remove only keys that were added: removing another one may remove the entry of a key "
+      "that "
+      "is in F." },
     { QUERY, true, true, "query", verb_query, "F [OPTION...] [INPUT...]",
       "print the keys that are perhaps in F",
       "Exit status: 0 if a key was selected, 1 if none, 2 after an error.\n"
       "F may lie on servers: redis://host:port/name." },
     { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
       "print each key and how often it was added to F",
-      "Prints the line, a tab and the count; 15+ means 15 or more.  A count is never too low, "
-      "and is too high with the probability of a false positive.  F must be of a kind that "
-      "counts: build it with --count." },
+      "15+ means 15 or more.  A count is never too low, and is too high with the probability "
+      "of a "
+      "false positive.  F must be of a kind that counts: build it with --count." },
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
-      "Without -n, dedup first estimates the number of different lines, if it can read the "
-      "input twice.  From a pipe it makes a filter that grows.  A --state grows, unless -n is "
-      "given when it is made; a state that exists keeps its size, rate, kind, window and "
-      "hash.  A state on servers (redis://host:port/name) must exist, and any number of jobs "
-      "may share it: only one of them prints each line.\n"
-      "Under --window a line is printed again when it comes later than W after it was last "
-      "printed; a repeat in between does not renew its time.\n"
-      "--exact, --unique and --count-each make no error.  They read the inputs several times: "
-      "pipes, and what packed files hold, are copied to a file without a name in --tmp." },
+      "Without -n the lines of files are counted first; for a pipe the filter grows, as a "
+      "--state "
+      "does.  A state that exists stays as it was made.  One on servers "
+      "(redis://host:port/name) "
+      "must exist, and of the jobs that share it only one prints each line.  --exact, "
+      "--against, "
+      "--unique and --count-each make no error." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
       "F may lie on servers: redis://host:port/name." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
       "tell what 'build' would make, its size, and the alternatives",
       "-n may be left out with --grow and --window." },
-    { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
+    { MERGE, false, true, "merge", verb_merge, "-o F [--common] A [B...]",
       "write a filter F that has all keys of the filter files A, B...",
-      "They must be built with the same -n, -p, --kind and --seed (or --key-file).  Filters "
-      "that grew, and the layers of one filter, cannot be put together without the keys: "
-      "build a new filter from the keys." },
+      "With --common, only the keys that all of them have: none of these is lost, and the rate "
+      "of F is at most the smallest of theirs.  They must be built with the same -n, -p, "
+      "--kind "
+      "and --seed (or --key-file).  Filters that grew, and the layers of one filter, cannot be "
+      "put together without the keys: build a new filter from the keys." },
     { SHRINK, true, false, "shrink", verb_shrink, "F -o G [-p P] [OPTION...]",
       "write a smaller filter G with the keys of F, which has room to spare",
-      "G is 1/2, 1/3, ... of F: the filter that would have been built if there had been room "
-      "for just these keys.  It finds all of them, and its rate, computed from all its bits, "
-      "is at most P.  The kinds blocked, bloom and counting can be made smaller, and chains of "
-      "them, each layer on its own.  G may be F, which is replaced when all is written.  "
-      "Neither is ever in memory as a whole." },
-    { INTERSECT, false, true, "intersect", verb_intersect, "-o F A B [C...]",
-      "write a filter F with the keys that all filter files A, B... have",
-      "No key that all of them have is lost, and the rate of F is at most the smallest of "
-      "theirs.  They must be built with the same -n, -p, --kind and --seed (or --key-file).  "
-      "Filters that grow, age, or are built once have no intersection." },
+      "G is 1/2, 1/3, ... of F: the filter that would have been built with so much less room.  "
+      "Its "
+      "rate, computed from all its bits, is at most P.  Kinds: blocked, bloom, counting, and "
+      "chains of them.  G may be F.  Neither is ever in memory as a whole." },
     { COMPARE, true, true, "compare", verb_compare, "A B [--json]",
       "tell how many keys the filter files A and B have in common",
       "From the bits alone, so each number has a standard error: the truth is within two of "
       "them in 19 of 20 cases.  A and B must be built with the same -p, --kind and --seed (or "
-      "--key-file); their -n may differ if the filters can be made smaller to a common size.  "
-      "Filters that grow, age, or are built once cannot be compared." },
+      "--key-file).  Filters that grow, age, or are built once cannot be compared." },
     { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
       "On servers (F is redis://host:port/name) it checks that every partition is there and "
       "complete, and that the count of the keys fits the bits.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
-    { CHECKPOINT, true, false, "checkpoint", verb_checkpoint, "F [--json]",
-      "put what the journal of the live file F has into F",
-      "Saves F anew and begins a new journal, so that the next one to open F has nothing to do "
-      "again.  It happens by itself when the journal has grown to the size of F, or to 64 "
-      "MiB.  A live file is made with 'create --live' or 'build --live'; F and F.journal "
-      "belong "
-      "together." },
-    { BACKUP, true, true, "backup", verb_backup, "F G [OPTION...]",
-      "write a file G that has all of the live file F, and no journal",
-      "While others add to F, G has what was on the disk when the backup began.  G is "
-      "replaced, "
-      "if it exists, when all is written." },
-    { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
-      "copy a filter from a file to servers, or back",
-      "One is a file, the other redis://host:port/name.  A file that exists is replaced when "
-      "all is copied; on servers nothing of that name may exist yet." },
+    { COPY, true, true, "copy", verb_copy, "FROM TO [OPTION...]",
+      "copy a filter from a file to servers, or back, or a live file",
+      "FROM and TO are files, or one is redis://host:port/name.  A file that exists is "
+      "replaced "
+      "when all is copied; on servers nothing of that name may exist yet.  The copy of a live "
+      "file has no journal; while others add, it has what was on the disk when it began." },
     { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
       "F is redis://host:port/name.  This also removes a filter that is only half made or half "
       "deleted." },
@@ -144,16 +125,17 @@ static const struct verb verbs[] = {
 static void refuse_synonym(const char *name)
 {
     static const char *const synonyms[][2] = {
-        { "append", "add" },   { "insert", "add" },     { "put", "add" },
-        { "make", "build" },   { "copy", "backup" },    { "diff", "compare" },
-        { "new", "create" },   { "distinct", "dedup" }, { "uniq", "dedup" },
-        { "unique", "dedup" }, { "show", "info" },      { "stat", "info" },
-        { "stats", "info" },   { "union", "merge" },    { "estimate", "plan" },
-        { "size", "plan" },    { "check", "query" },    { "contains", "query" },
-        { "exists", "query" }, { "get", "query" },      { "grep", "query" },
-        { "has", "query" },    { "lookup", "query" },   { "search", "query" },
-        { "test", "query" },   { "delete", "remove" },  { "rm", "remove" },
-        { "fold", "shrink" },  { "fsck", "verify" },
+        { "append", "add" },      { "insert", "add" },     { "put", "add" },
+        { "make", "build" },      { "backup", "copy" },    { "diff", "compare" },
+        { "new", "create" },      { "distinct", "dedup" }, { "uniq", "dedup" },
+        { "unique", "dedup" },    { "show", "info" },      { "stat", "info" },
+        { "stats", "info" },      { "union", "merge" },    { "estimate", "plan" },
+        { "intersect", "merge" }, { "convert", "copy" },   { "size", "plan" },
+        { "check", "query" },     { "contains", "query" }, { "exists", "query" },
+        { "get", "query" },       { "grep", "query" },     { "has", "query" },
+        { "lookup", "query" },    { "search", "query" },   { "test", "query" },
+        { "delete", "remove" },   { "rm", "remove" },      { "fold", "shrink" },
+        { "fsck", "verify" },
     };
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
         if (strcmp(synonyms[i][0], name) == 0)
@@ -217,7 +199,7 @@ static bool is_any_of(const char *word, const char *a, const char *b)
 }
 
 /* Runs the verb that the first argument names.  'help', --help and --version are no verbs. */
-static void run(int argc, char **argv)
+static void run_command(int argc, char **argv)
 {
     if (argc < 2) {
         help_usage(verbs, stderr);
@@ -262,6 +244,6 @@ int main(int argc, char **argv)
     reserve_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN); /* writing past the file-size limit is an error, not an end */
     signal(SIGPIPE, SIG_IGN); /* so is writing to a closed pipe: locks must be released */
-    run(argc, argv);
+    run_command(argc, argv);
     leave(STATUS_YES);
 }

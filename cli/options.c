@@ -5,35 +5,30 @@
  * getopt_long() gets its tables from the rows of the verb.  Rules about several options are
  * checked at the end, in check_together() and check_place(). */
 #include "options.h"
-#include <perhaps_plan.h>
 
 #include <getopt.h>
+#include <perhaps_plan.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "messages.h"
-#include "numbers.h"
-#include "target.h"
+#include "base/messages.h"
+#include "base/numbers.h"
+#include "filter/target.h"
 #include "values.h"
 
-/* Sets of verbs: those that read keys, those that choose a size, those that make one filter of
- * several, those that only look, those that change or make a filter, and all. */
+/* Sets of verbs: those that read keys, those that choose a size, those that only look, those
+ * that change or make a filter, and all. */
 #define INPUT   (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED   (BUILD | DEDUP | PLAN | CREATE)
-#define JOINING (MERGE | INTERSECT)
 #define LOOKING (INFO | PLAN | VERIFY | COMPARE)
-#define DOING                                                                                  \
-    (BUILD | ADD | REMOVE | DEDUP | JOINING | SHRINK | CREATE | DELETE | CONVERT | RECOUNT |   \
-     CHECKPOINT | BACKUP)
-#define EVERY (INPUT | LOOKING | DOING)
+#define DOING   (BUILD | ADD | REMOVE | DEDUP | MERGE | SHRINK | CREATE | DELETE | COPY | RECOUNT)
+#define EVERY   (INPUT | LOOKING | DOING)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
  * it is not for filters on servers (FILES), or not for those in files (SERVERS). */
-#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT | RECOUNT)
+#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | COPY | RECOUNT)
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
-
-#define VALUE_BITS 8 /* if --value-bits is not given */
 
 /* ---- The table ------------------------------------------------------------------------ */
 
@@ -42,170 +37,113 @@
 /* In the order in which help shows them: those that are used most come first.  A verb that
  * gives an option another meaning has a row of its own. */
 static const struct option_row rows[] = {
-    { 'o', BUILD | JOINING | SHRINK, "output", "F", &type_file, SLOT(output),
+    { 'o', SHRINK, "output", "G", &type_file, SLOT(output),
+      "the filter file to write; it may be F" },
+    { 'o', BUILD | MERGE, "output", "F", &type_file, SLOT(output),
       "the filter file to write; - is standard output" },
-    { 0, BUILD | JOINING | SHRINK | CONVERT | BACKUP, "force", NULL, &type_flag, SLOT(force),
-      "replace a file F that is no filter" },
+    { 0, MERGE, "common", NULL, &type_flag, SLOT(common),
+      "only the keys that all of them have" },
     { 'n', SIZED, "capacity", "N", &type_capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
     { 'p', BUILD | PLAN | CREATE, "fpr", "P", &type_rate, SLOT(fpr),
-      "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
+      "false-positive rate: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
     { 'p', SHRINK, "fpr", "P", &type_rate, SLOT(fpr),
-      "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [that of F]" },
+      "false-positive rate: 0.001, 1e-6, 0.1% [that of F]" },
     { 'p', DEDUP, "fpr", "P", &type_rate, SLOT(fpr),
-      "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
+      "false-positive rate: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
     { 0, DEDUP, "state", "F", &type_file, SLOT(state),
-      "remember the lines in F from run to run; a file F is made if missing, and grows" },
+      "remember the lines in F from run to run" },
     { 0, DEDUP | FILES, "durable", "N|T", &type_durability, SLOT(durable),
-      "make the state a live file, and write what was printed to the disk, then to the state, "
-      "every N lines or every T (500ms, 1s): a crash then lets no line be lost, and about so "
-      "many come again" },
+      "a crash loses no line: sync every N lines, or 500ms" },
     { 0, BUILD | CREATE | FILES, "live", NULL, &type_flag, SLOT(live),
-      "make F a live file, with a journal F.journal beside it: what 'add' has added is on the "
-      "disk when it ends, and is added without rewriting F" },
-    { 0, SIZED | FILES, "integers", "LOW-HIGH", &type_range, SLOT(integers),
-      "the keys are integers from LOW to HIGH: a bit for each of them, and no error; -n and -p "
-      "are not needed" },
+      "with a journal: what was added survives a crash" },
     { 0, DEDUP | PLAN | FILES, "window", "W", &type_window, SLOT(window),
-      "forget the oldest lines: those older than 24h (ms, s, m, h, d, w), or all but the last "
-      "10M-keys" },
-    { 'f', QUERY, "filter", "F", &type_filter, SLOT(filters),
-      "ask F, in place of the first operand; may be given again, to ask several" },
+      "forget lines after 24h, or all but the last 10M-keys" },
     { 0, INPUT & ~DEDUP, "key", "K", &type_key, SLOT(keys),
-      "the key K in place of the inputs; may be given again" },
+      "the key K in place of the inputs; may come again" },
     { 'v', QUERY, "invert", NULL, &type_flag, SLOT(invert),
       "print the keys that are certainly not in F" },
     { 'c', QUERY, "count", NULL, &type_flag, SLOT(count), "print only the number of keys" },
     { 0, QUERY, "label", NULL, &type_flag, SLOT(label),
-      "print every key after 'perhaps' or 'no' and a tab ('unknown' if a server did not "
-      "answer); with several filters, after the names of those that perhaps have it, or 'no'" },
+      "print every key after 'perhaps' or 'no', or who has it" },
     { 0, QUERY, "any", NULL, &type_flag, SLOT(any),
-      "print nothing and stop at the first key that would be printed: exit status 0 if there "
-      "is one, else 1" },
+      "print nothing, stop at the first: exit status 0 or 1" },
     { 'c', DEDUP, "count", NULL, &type_flag, SLOT(count),
-      "print only how many lines were read, new and repeated" },
+      "print only how many lines were read, new, repeated" },
     { 'd', DEDUP, "repeated", NULL, &type_flag, SLOT(repeated),
       "print the repeated ones instead" },
     { 0, DEDUP | FILES, "exact", NULL, &type_flag, SLOT(exact),
-      "never drop a new line: compare the bytes of lines that perhaps came before; reads the "
-      "inputs two or three times, and pipes and packed files from a copy in --tmp" },
+      "never drop a new line; reads the inputs several times" },
     { 0, DEDUP | FILES, "against", "FILE", &type_file, SLOT(against),
-      "the lines of FILE came before: print those of the inputs that are not in it, each once, "
-      "exactly" },
-    { 0, DEDUP | FILES, "unique", NULL, &type_flag, SLOT(unique),
-      "print the lines that come once only, exactly; reads the inputs as --exact does" },
+      "lines of FILE came before: print the others, exactly" },
     { 0, DEDUP | FILES, "count-each", NULL, &type_flag, SLOT(count_each),
-      "print each line once, after how often it comes, the most frequent first; what does not "
-      "fit in --memory are lines that come seldom" },
-    { 0, DEDUP | FILES, "least", "N", &type_capacity, SLOT(least),
-      "--count-each: only lines that come N times or more [1]" },
+      "print each line after its count, most frequent first" },
+    { 0, DEDUP | FILES, "unique", NULL, &type_flag, SLOT(unique),
+      "print the lines that come once only, exactly" },
     { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, &type_flag, SLOT(removable),
-      "make a filter from which keys can be removed; it stores a key each time that it is "
-      "added, while others are sets" },
+      "keys can be removed; one added twice is stored twice" },
     { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, &type_flag, SLOT(counts),
-      "make a filter that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
+      "tell how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
     { 0, SIZED, "grow", NULL, &type_flag, SLOT(grow),
-      "make a filter that takes more keys later, more than N, too; N, if given, is its room at "
-      "the beginning" },
+      "take more keys than N later; N is the room at first" },
     { 0, ADD | FILES, "rewrite", NULL, &type_flag, SLOT(rewrite),
       "add to a copy, which replaces F when all keys are in" },
-    { 0, ADD | FILES, "in-place", NULL, &type_flag, SLOT(in_place),
-      "add to the file itself, or fail: the default where the kind can" },
-    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", &type_partitions, SLOT(partitions),
-      "divide the filter into N partitions, which are spread over the servers [as many as it "
-      "needs]" },
-    { 0, INPUT, "field", "N", &type_fields, SLOT(form.fields),
-      "the key is the N-th field of the line; or several, such as 1,3-5 [as noted with F]" },
-    { 0, CREATE, "field", "N", &type_fields, SLOT(form.fields),
-      "note that the key will be the N-th field of a line" },
-    { 'd', INPUT & ~DEDUP, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
+    { 0, CREATE | COPY | SERVERS, "partitions", "N", &type_partitions, SLOT(partitions),
+      "divide it into N partitions [as many as it needs]" },
+    { 0, INPUT | CREATE, "field", "N", &type_fields, SLOT(form.fields),
+      "the key is the N-th field, or several: 1,3-5 [noted]" },
+    { 'd', (INPUT & ~DEDUP) | CREATE, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
       "byte between fields [tab]" },
-    { 0, CREATE, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
-      "note that this byte will be between fields [tab]" },
     { 0, DEDUP, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
       "byte between fields [tab] (no -d here)" },
-    { 'q', EVERY, "quiet", NULL, &type_flag, SLOT(quiet), "no summary, no progress" },
-    { 0, BUILD | CREATE, "key-file", "K", &type_file, SLOT(key_file),
-      "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
-    { 0, DEDUP, "key-file", "K", &type_file, SLOT(key_file),
-      "hash with the secret in K, which is made if missing and --state is new" },
-    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", &type_file, SLOT(key_file),
-      "the secret that the filter was built with" },
-    { 0, QUERY | COUNT | FILES, "check", NULL, &type_flag, SLOT(check),
-      "compare each page of F with its checksum before it is first read" },
+    { 'q', EVERY, "quiet", NULL, &type_flag, SLOT(quiet),
+      "no summary, no progress, no word of skipped lines" },
     { 0, BUILD | ADD, "once", NULL, &type_flag, SLOT(once),
-      "do not add a key that is perhaps in F; never remove keys from such a filter" },
+      "do not add a key that is perhaps in F" },
+    { 0, QUERY | COUNT | FILES, "check", NULL, &type_flag, SLOT(check),
+      "compare pages with their checksums before use" },
+    { 0, SIZED | FILES, "integers", "LOW-HIGH", &type_range, SLOT(integers),
+      "keys are integers of this range: a bit each, no error" },
     { '0', INPUT, "null", NULL, &type_flag, SLOT(null), "keys end in NUL instead of newline" },
-    { 0, INPUT, "crlf", NULL, &type_flag, SLOT(form.crlf),
-      "a carriage return before the end is not part of the key" },
-    { 0, CREATE, "crlf", NULL, &type_flag, SLOT(form.crlf),
-      "note that a carriage return before the end will not be part of the key" },
-    { 0, INPUT, "ignore-case", NULL, &type_flag, SLOT(form.ignore_case),
-      "treat A to Z in keys as a to z; it is noted with F, and then done whenever F is used" },
-    { 0, CREATE, "ignore-case", NULL, &type_flag, SLOT(form.ignore_case),
-      "note that A to Z in keys will be treated as a to z" },
-    { 0, INPUT, "skip-short", NULL, &type_flag, SLOT(skip_short),
-      "do not report lines that lack the field or the time (they are skipped anyway)" },
+    { 0, INPUT | CREATE, "crlf", NULL, &type_flag, SLOT(form.crlf),
+      "a carriage return at the end is not part of the key" },
+    { 0, INPUT | CREATE, "ignore-case", NULL, &type_flag, SLOT(form.ignore_case),
+      "treat A to Z in keys as a to z [noted with F]" },
     { 0, INPUT, "raw", NULL, &type_flag, SLOT(raw),
       "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", &type_threads, SLOT(threads),
-      "work with T threads [as many as this process gets CPUs]" },
-    { 0, INFO, "all", NULL, &type_flag, SLOT(all), "all that there is to tell" },
+      "work with T threads [as many as there are CPUs]" },
     { 0, LOOKING, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
     { 0, DOING & ~(DELETE | RECOUNT), "wait", "S", &type_patience, SLOT(wait_ms),
-      "if another process is changing the filter file, try for S seconds" },
-    { 0, SIZED | FILES, "kind", "K", &type_kind, SLOT(kind),
-      "this kind of filter (see below)" },
-    { 0, SIZED | FILES, "base", "K", &type_kind, SLOT(base),
-      "the kind of the layers or generations of the filter" },
+      "if another process is changing F, try for S seconds" },
     { 0, BUILD | PLAN, "static", NULL, &type_flag, SLOT(fixed),
-      "all keys are known at once: fewest bits, no key can be added later; reads pipes without "
-      "-n" },
+      "no key comes later: fewest bits, and no -n needed" },
     { 0, BUILD, "against", "FILE", &type_file, SLOT(against),
-      "built once: no error on the keys of FILE, which are not in F (those that are in both "
-      "are)" },
-    { 0, BUILD | PLAN, "against-count", "M", &type_capacity, SLOT(against_count),
-      "about how many keys FILE has [counted first, if it can be read twice]" },
+      "no error on the keys of FILE, which are not in F" },
     { 0, BUILD, "value-field", "N", &type_field, SLOT(value_field),
-      "built once: store the number in the N-th field with each key; query --label prints it" },
-    { 0, BUILD | PLAN, "value-bits", "B", &type_value_bits, SLOT(value_bits),
-      "bits of a value: 1 to 16 [8]" },
-    { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
-      "--static, or a pipe without -n: use so much memory, such as 4G, and the disk beyond [a "
-      "quarter of what this process can take]" },
-    { 0, DEDUP | FILES, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
-      "--exact, --unique, --count-each: use at most so much memory, such as 4G [a quarter of "
-      "what this process can take]" },
-    { 0, DEDUP | FILES, "tmp", "DIR", &type_file, SLOT(tmp),
-      "--exact, --unique, --count-each: the folder for copies of pipes and of what packed "
-      "files hold [$TMPDIR, or /tmp]" },
-    { 0, BUILD, "tmp", "DIR", &type_file, SLOT(tmp),
-      "the same: the folder for what does not fit in memory, or " NO_FOLDER " [$TMPDIR, or "
-      "/tmp]" },
-    { 0, SIZED | FILES, "until", "N", &type_capacity, SLOT(until),
-      "grow, and keep the rate up to N keys (for kinds that must know this number)" },
-    { 0, SIZED, "factor", "N", &type_factor, SLOT(factor),
-      "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
-    { 0, DEDUP | PLAN | FILES, "generations", "G", &type_generations, SLOT(generations),
-      "divide the window into G generations; lines are remembered for up to W/(G-1) longer "
-      "[5]" },
+      "store the number in field N; query --label prints it" },
+    { 0, BUILD | DEDUP | FILES, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
+      "use so much memory, such as 4G [a quarter of all]" },
+    { 0, BUILD | DEDUP | FILES, "tmp", "DIR", &type_file, SLOT(tmp),
+      "the folder for what goes to a file [$TMPDIR, or /tmp]" },
     { 0, DEDUP | FILES, "time-field", "N", &type_field, SLOT(time_field),
-      "the time is the N-th field of the line, not the clock's: 1795290000.5, or "
-      "2026-11-21T19:38:06[.123][Z|+hh:mm]" },
+      "the time of a line is in field N, not the clock's" },
     { 0, DEDUP | FILES, "set-back", "TIME", &type_moment, SLOT(set_back_ms),
-      "bring back the time of a --state that is ahead, since a clock was wrong, to TIME: "
-      "'now', "
-      "or as in --time-field" },
-    { 0, SIZED, "fast", NULL, &type_flag, SLOT(fast), "prefer speed to a small size" },
-    { 0, SIZED, "compact", NULL, &type_flag, SLOT(compact), "prefer a small size to speed" },
-    { 0, BUILD | PLAN | CREATE, "together", NULL, &type_flag, SLOT(together),
-      "put all bits of a key side by side, so that one read fetches them; takes more memory" },
+      "bring back a --state that is ahead: now, or a time" },
+    { 0, SIZED | FILES, "kind", "K", &type_kind, SLOT(kind),
+      "this kind of filter: see 'perhaps plan --help-all'" },
+    { 0, SIZED, "prefer", "P", &type_preference, SLOT(preference),
+      "fast: speed before size; compact: size before speed" },
     { 0, BUILD | DEDUP | CREATE, "hash", "H", &type_hash, SLOT(hash),
-      "xxh3 [default], sip (secret: strangers choose keys), none (16-byte hashes), none-64" },
+      "xxh3 [default], sip, none (keys are hashes), none-64" },
+    { 0, SIZED & ~PLAN, "key-file", "K", &type_file, SLOT(key_file),
+      "hash with the secret in K, which is made if missing" },
+    { 0, ADD | REMOVE | QUERY | COUNT | COPY, "key-file", "K", &type_file, SLOT(key_file),
+      "the secret that the filter was built with" },
     { 0, BUILD | CREATE, "seed", "S", &type_seed, SLOT(seed),
-      "seed of the hash: filters to be merged or compared need the same [random]" },
+      "of the hash; filters to be merged need the same" },
     { 'h', EVERY, "help", NULL, &type_flag, SLOT(help), "the usual options" },
     { 0, EVERY, "help-all", NULL, &type_flag, SLOT(help_all), "all options" },
 };
@@ -296,13 +234,12 @@ static void check_together(const struct settings *s)
 {
     const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
     const bool integers = s->integers.high, hashed = s->hash && strcmp(s->hash, "integer") != 0;
-    const bool bitmap = s->kind && strcmp(s->kind, KIND_OF_INTEGERS) == 0;
+    const char *kind = s->kind.name;
+    const bool bitmap = kind && strcmp(kind, KIND_OF_INTEGERS) == 0;
     const bool known = s->verb->bit == DEDUP && s->against;
     const bool exactly = s->exact || s->unique || s->count_each || known;
-    const bool values = s->value_field || s->value_bits;
-    const bool named = s->kind && kind_can(s->kind, PERHAPS_CAN_BUILD);
-    const bool built =
-        s->fixed || named || values || (!known && s->against) || s->against_count;
+    const bool named = kind && kind_can(kind, PERHAPS_CAN_BUILD);
+    const bool built = s->fixed || named || s->value_field || (!known && s->against);
     const bool summary_only = !(s->verb->bit & LOOKING);
     bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
@@ -311,10 +248,9 @@ static void check_together(const struct settings *s)
         bool wrong;
         const char *message;
     } rules[] = {
-        { s->fast && s->compact, "--fast: excludes --compact: leave out one" },
         { bitmap && !integers,
           "--kind " KIND_OF_INTEGERS ": of which integers? give --integers LOW-HIGH" },
-        { s->kind && integers && !bitmap,
+        { kind && integers && !bitmap,
           "--integers: is only for --kind " KIND_OF_INTEGERS ": leave out --kind" },
         { s->hash && !hashed && !integers,
           "--hash integer: is only for integers of a range: give --integers LOW-HIGH" },
@@ -323,23 +259,20 @@ static void check_together(const struct settings *s)
         { integers && has_window, "--integers: what is a bit cannot age: leave out --window" },
         { integers && s->capacity > s->integers.high - s->integers.low + 1,
           "-n: the range of --integers has fewer integers: leave out -n" },
-        { s->in_place && s->rewrite, "--in-place: excludes --rewrite: leave out one" },
         { s->once && s->counts, "--once: leaves nothing to count: leave out --count" },
         { s->form.delimiter && !has_fields && !s->time_field,
           "--delimiter: says where fields end: give --field too" },
-        { s->generations && !has_window,
-          "--generations: is only for a window: give --window too" },
         { s->time_field && s->window.keys,
           "--time-field: the window goes by keys: give a time, such as --window 24h, or leave "
           "out --time-field" },
         { s->time_field && !has_window && !s->state,
           "--time-field: is only for a window: give --window too, such as --window 24h" },
         { s->set_back_ms && !s->state, "--set-back: the time of which state? give --state F" },
-        { exactly && (s->state || has_window || s->generations || s->time_field),
+        { exactly && (s->state || has_window || s->time_field),
           "--exact, --unique, --count-each, --against: keep no filter, and forget nothing: "
           "leave out --state, --window and what belongs to it" },
-        { exactly && (s->capacity || s->kind || s->base || s->grow || s->until || s->factor ||
-                      s->fast || s->compact || integers || s->hash || s->key_file),
+        { exactly && (s->capacity || kind || s->grow || s->preference || integers || s->hash ||
+                      s->key_file),
           "--exact, --unique, --count-each, --against: count the lines and choose the filter "
           "themselves: leave out -n, --kind and other options for filters" },
         { s->unique && s->repeated,
@@ -347,7 +280,6 @@ static void check_together(const struct settings *s)
         { s->count_each && (s->exact || s->unique || s->repeated || s->count || known),
           "--count-each: prints each line and its exact count: leave out --exact, --unique, "
           "--against, -d and -c" },
-        { s->least && !s->count_each, "--least: of which counts? give --count-each too" },
         { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
           "--memory and --tmp: are only for --exact, --unique, --count-each and --against: "
           "leave them out" },
@@ -356,21 +288,17 @@ static void check_together(const struct settings *s)
         { s->live && built,
           "--live: is for filters that take keys later: leave out --static, --against, "
           "--value-field, or a --kind that is built once" },
-        { built && (s->removable || s->counts || s->grow || s->until || s->factor || s->base),
-          "--static, --against, --value-field, --value-bits and a --kind that is built once: "
-          "no "
-          "key is added or removed later: leave them out, or --removable, --count, --grow, "
-          "--until, --factor, --base" },
+        { built && (s->removable || s->counts || s->grow),
+          "--static, --against, --value-field and a --kind that is built once: no key is added "
+          "or "
+          "removed later: leave them out, or --removable, --count, --grow" },
         { built && (has_window || integers),
           "--window, --integers: take keys as they come: leave out --static, --against, "
-          "--against-count, --value-field, --value-bits, or a --kind that is built once" },
-        { built && s->together,
-          "--together: is for filters to which keys are added: leave it out, or --static, "
-          "--against, --value-field, --value-bits, or the --kind" },
-        { s->fixed && s->kind && !named,
+          "--value-field, or a --kind that is built once" },
+        { s->fixed && kind && !named,
           "--static: is for kinds that are built once: leave out --kind, or --static" },
-        { values && s->kind && strcmp(s->kind, "ribbon") != 0,
-          "--value-field, --value-bits: only --kind ribbon stores values: leave out --kind" },
+        { s->value_field && kind && strcmp(kind, "ribbon") != 0,
+          "--value-field: only --kind ribbon stores values: leave out --kind" },
         { s->quiet && s->json && summary_only,
           "--quiet: leaves nothing to print as JSON: leave out one of --quiet and --json" },
         { s->verb->bit == DEDUP && s->count && s->repeated,
@@ -382,12 +310,12 @@ static void check_together(const struct settings *s)
         { s->label && s->count, "--label: prints every key: leave out -c" },
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },
         { newline, "--key: holds a newline, where keys end: give -0 too" },
-        { (s->against || s->against_count) && (s->value_field || s->value_bits),
-          "--against: stores no values: leave out --value-field and --value-bits" },
-        { (s->against || s->against_count) && s->kind && strcmp(s->kind, "against") != 0,
+        { s->against && s->value_field,
+          "--against: stores no values: leave out --value-field" },
+        { s->against && kind && strcmp(kind, "against") != 0,
           "--against: is a kind of its own: leave out --kind" },
-        { s->verb->bit == BUILD && s->value_bits && !s->value_field,
-          "--value-bits: of which values? give --value-field too" },
+        { s->verb->bit == BUILD && s->kind.value_bits && !s->value_field,
+          "--kind ribbon:value-bits: of which values? give --value-field too" },
         { s->any && s->label, "--any: prints nothing: leave out --label" },
         { s->any && s->count, "--any: prints nothing: leave out -c" },
     };
@@ -396,13 +324,13 @@ static void check_together(const struct settings *s)
             fail("%s", rules[i].message);
 }
 
-bool is_on_servers(const struct settings *s)
+/* Returns whether the filter that the verb works on lies on servers */
+static bool is_on_servers(const struct settings *s)
 {
-    for (size_t i = 0; i < s->filters.count; i++)
-        if (is_remote(s->filters.word[i]))
-            return true;
+    if (s->filter && is_remote(s->filter))
+        return true;
     return (s->state && is_remote(s->state)) ||
-           (s->verb->bit == CONVERT && s->ninputs && is_remote(s->inputs[0]));
+           (s->verb->bit == COPY && s->ninputs && is_remote(s->inputs[0]));
 }
 
 /* Ends the program if the verb or an option is not for filters in files, or not for filters on
@@ -410,9 +338,9 @@ bool is_on_servers(const struct settings *s)
 static void check_place(const struct settings *s, const bool given[NROWS])
 {
     const char *verb = s->verb->name;
-    bool served = is_on_servers(s);
-    for (size_t i = 0; i < s->filters.count; i++)
-        remote_refuse_typo(s->filters.word[i]);
+    const bool served = s->served;
+    if (s->filter)
+        remote_refuse_typo(s->filter);
     for (size_t i = 0; i < s->ninputs; i++)
         remote_refuse_typo(s->inputs[i]);
     if (s->output)
@@ -423,7 +351,7 @@ static void check_place(const struct settings *s, const bool given[NROWS])
         fail("%s: writes files only: make a filter on servers with 'perhaps create', and fill "
              "it with 'perhaps add'",
              verb);
-    for (size_t i = 0; i < s->ninputs && s->verb->bit != CONVERT; i++)
+    for (size_t i = 0; i < s->ninputs && s->verb->bit != COPY; i++)
         if (is_remote(s->inputs[i]))
             fail("%s: takes files, not what lies on servers, as inputs", verb);
     if (served && !(s->verb->bit & SERVED))
@@ -455,12 +383,11 @@ static void take_known(struct settings *s)
 static void take_operands(int argc, char **argv, struct settings *s)
 {
     const char *verb = s->verb->name;
-    if (s->verb->takes_filter && !s->filters.count) {
+    if (s->verb->takes_filter) {
         if (argc-- == 0)
             fail("%s: which filter? see 'perhaps help %s'", verb, verb);
-        s->filters.word[s->filters.count++] = *argv++;
+        s->filter = *argv++;
     }
-    s->filter = s->filters.word[0];
     if (argc > 0 && !s->verb->takes_inputs)
         fail("%s: one operand too many: see 'perhaps help %s'", argv[0], verb);
     if (argc > 0 && s->keys.count)
@@ -499,19 +426,18 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     if (settings->help || settings->help_all)
         return;
     check_together(settings);
-    if (!settings->kind && verb->bit != DEDUP)
-        settings->kind = settings->against || settings->against_count    ? "against"
-                         : settings->value_field || settings->value_bits ? "ribbon"
-                                                                         : NULL;
-    if (settings->value_field && !settings->value_bits)
-        settings->value_bits = VALUE_BITS;
+    if (!settings->kind.name && verb->bit != DEDUP)
+        settings->kind.name = settings->against       ? "against"
+                              : settings->value_field ? "ribbon"
+                                                      : NULL;
     if (!settings->form.delimiter)
         settings->form.delimiter = '\t';
     settings->form.end = settings->null ? '\0' : '\n';
-    settings->window.generations = (unsigned)settings->generations;
+    settings->window.generations = (unsigned)settings->kind.generations;
     take_operands(argc - optind, argv + optind, settings);
     if (verb->bit == DEDUP && settings->against)
         take_known(settings);
+    settings->served = is_on_servers(settings);
     check_place(settings, given);
 }
 

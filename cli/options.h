@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "lines.h"
+#include "input/lines.h"
 
 /* ---- Verbs --------------------------------------------------------------------------- */
 
@@ -21,25 +21,22 @@ struct settings;
 
 /* Sets of verbs: the row of an option has the bits of all verbs that take it. */
 enum verb_bit {
-    BUILD = 1,
-    ADD = 2,
-    REMOVE = 4,
-    QUERY = 8,
-    DEDUP = 16,
-    INFO = 32,
-    PLAN = 64,
-    MERGE = 128,
-    VERIFY = 256,
-    COUNT = 512,
-    CREATE = 1024,
-    DELETE = 2048,
-    CONVERT = 4096,
-    RECOUNT = 8192,
-    SHRINK = 16384,
-    COMPARE = 32768,
-    INTERSECT = 65536,
-    CHECKPOINT = 131072,
-    BACKUP = 262144,
+    BUILD = 1 << 0,
+    ADD = 1 << 1,
+    REMOVE = 1 << 2,
+    QUERY = 1 << 3,
+    DEDUP = 1 << 4,
+    INFO = 1 << 5,
+    PLAN = 1 << 6,
+    MERGE = 1 << 7,
+    VERIFY = 1 << 8,
+    COUNT = 1 << 9,
+    CREATE = 1 << 10,
+    DELETE = 1 << 11,
+    COPY = 1 << 12,
+    RECOUNT = 1 << 13,
+    SHRINK = 1 << 14,
+    COMPARE = 1 << 15,
 };
 
 /* Does all that the verb does.  Returns if all went well; an error ends the program. */
@@ -59,8 +56,8 @@ struct verb {
 
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
     verb_dedup;
-verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete,
-    verb_recount, verb_shrink, verb_compare, verb_intersect, verb_checkpoint, verb_backup;
+verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_copy, verb_delete,
+    verb_recount, verb_shrink, verb_compare;
 
 /* ---- Options ------------------------------------------------------------------------- */
 
@@ -77,6 +74,9 @@ verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_
 /* The same for --against: keys that are in neither list are not thought of. */
 #define FPR_AGAINST 0.5
 
+/* The most bits that a value can have. */
+#define VALUE_BITS_MAX 16
+
 /* What --tmp takes in place of a folder if nothing is to go to a file. */
 #define NO_FOLDER "none"
 
@@ -92,16 +92,25 @@ struct durability {
     uint64_t lines, ms;
 };
 
+/* What --kind asks for: a kind, and what is behind its colon. */
+struct kind_asked {
+    const char *name; /* NULL: any that does what the other options ask for */
+    const char *base; /* of its layers or generations */
+    uint64_t factor, until, generations;
+    uint64_t others;     /* about how many keys --against has */
+    uint64_t value_bits; /* 0: as many as the largest value has */
+    bool together;
+};
+
 /* What the command line asks for.  0 or NULL means that an option was not given, and the verb
  * has its own default.  Filled in by options_read() and constant afterwards; lives as long as
  * the verb runs.  Texts point into the command line. */
 struct settings {
     const struct verb *verb;
-    double started;       /* in seconds_now() */
-    const char *filter;   /* the first of 'filters', or NULL: the verb takes none */
-    struct words filters; /* the first operand, or all that -f names */
-    struct words keys;    /* given by --key, in place of inputs */
-    char **inputs;        /* paths; a verb that reads keys has at least one */
+    double started;     /* in seconds_now() */
+    const char *filter; /* the first operand, or NULL: the verb takes none */
+    struct words keys;  /* given by --key, in place of inputs */
+    char **inputs;      /* paths; a verb that reads keys has at least one */
     size_t ninputs;
     struct extent *extents; /* of the inputs, for verbs that read them twice; may be NULL */
     size_t nknown; /* dedup: so many of them hold lines that came before, and are not printed */
@@ -111,12 +120,10 @@ struct settings {
     uint64_t wait_ms;
     uint64_t capacity;
     double fpr;
-    const char *kind;
-    const char *base;
-    uint64_t factor, until;               /* of a filter that grows */
-    uint64_t partitions;                  /* of a filter on servers */
-    struct perhaps_window_options window; /* its times are in milliseconds */
-    uint64_t generations;
+    struct kind_asked kind;
+    enum perhaps_preference preference;
+    uint64_t partitions;                    /* of a filter on servers */
+    struct perhaps_window_options window;   /* its times are in milliseconds */
     struct perhaps_bitmap_options integers; /* high 0: keys are not integers of a range */
     uint64_t time_field;                    /* the first field is 1 */
     uint64_t set_back_ms;                   /* since 1970; 0: not asked for */
@@ -126,25 +133,22 @@ struct settings {
 
     struct key_form form;
     uint64_t threads;
-    uint64_t memory_nbytes;           /* for keys that wait, or lines that are exact */
-    const char *tmp;                  /* a folder, or NO_FOLDER */
-    const char *against;              /* a file of keys that are not in the filter */
-    uint64_t against_count;           /* about how many these are */
-    uint64_t value_field, value_bits; /* the first field is 1 */
+    uint64_t memory_nbytes; /* for keys that wait, or lines that are exact */
+    const char *tmp;        /* a folder, or NO_FOLDER */
+    const char *against;    /* a file of keys that are not in the filter */
+    uint64_t value_field;   /* the first field is 1 */
 
     struct durability durable; /* all 0: not asked for */
     bool live;                 /* the file shall have a journal */
 
-    bool force, in_place, rewrite, once;
+    bool rewrite, once;
+    bool common;                         /* merge: only keys that all filters have */
     bool removable, counts, fixed, grow; /* what the kind must be able to do */
-    bool fast, compact, together;
-    bool raw;  /* the inputs are not unpacked */
-    bool null; /* lines end in NUL */
-    bool skip_short;
+    bool raw;                            /* the inputs are not unpacked */
+    bool null;                           /* lines end in NUL */
     bool invert, label, any, check, count, repeated;
     bool exact, unique, count_each;
-    uint64_t least; /* of the counts that are printed */
-    bool all;       /* info: all that there is to tell */
+    bool served; /* a filter that the verb works on lies on servers */
     bool quiet, json, help, help_all;
 };
 
@@ -177,12 +181,19 @@ struct option_row {
  * first, and those that are used most come first. */
 const struct option_row *option_at(const struct verb *verb, size_t number);
 
-/* Returns whether the filter that the verb works on lies on servers, or one of several. */
-bool is_on_servers(const struct settings *settings);
-
 /* What shells can offer as the value of an option. */
-enum option_values { VALUES_NONE, VALUES_FILES, VALUES_KINDS, VALUES_HASHES };
+enum option_values {
+    VALUES_NONE,
+    VALUES_FILES,
+    VALUES_KINDS,
+    VALUES_HASHES,
+    VALUES_PREFERENCES
+};
 enum option_values option_values(const struct option_row *option);
+
+/* Returns the next thing, from number *at on, that can be asked of a kind behind a colon,
+ * such as "factor=N"; NULL if there is none. */
+const char *kind_takes(const char *kind, size_t *at);
 
 /* ---- Help (help.c) ------------------------------------------------------------------- */
 

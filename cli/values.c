@@ -1,13 +1,13 @@
 /* values.c - reads and checks the values of options. */
 #include "values.h"
-#include <perhaps_plan.h>
 
 #include <ctype.h>
 #include <errno.h>
+#include <perhaps_plan.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers.h"
+#include "base/numbers.h"
 
 /* Sets a flag: an option without a value. */
 static const char *read_flag(const struct value_type *type, const char *value, void *slot)
@@ -24,11 +24,10 @@ static const char *read_text(const struct value_type *type, const char *value, v
 }
 
 /* Adds the value to those that the option had before. */
-static const char *read_word(const struct value_type *type, const char *value, void *slot)
+static const char *read_one_more(const struct value_type *type, const char *value, void *slot)
 {
     struct words *words = slot;
-    if (!*value && type->problem)
-        return type->problem;
+    (void)type;
     if (words->count == WORDS_MOST)
         return "one too many: " TEXT(WORDS_MOST) " at most";
     words->word[words->count++] = value;
@@ -80,7 +79,8 @@ static const char *read_window(const struct value_type *type, const char *value,
 }
 
 /* Reads a moment, in milliseconds since 1970.  0 stands for none. */
-static const char *read_time(const struct value_type *type, const char *value, void *slot)
+static const char *read_moment_asked(const struct value_type *type, const char *value,
+                                     void *slot)
 {
     uint64_t ms = moment_now();
     if ((strcmp(value, "now") != 0 && !read_moment(value, strlen(value), &ms)) || !ms)
@@ -150,32 +150,151 @@ static const char *read_delimiter(const struct value_type *type, const char *val
     return strlen(value) == 1 ? NULL : type->problem;
 }
 
-/* Returns a problem that lists the kinds, so it needs a buffer that outlives the call. */
-static const char *read_kind(const struct value_type *type, const char *value, void *slot)
+/* What can be asked of a kind behind its colon, such as --kind chain:factor=4,base=bloom. */
+static const struct kind_part {
+    const char *kind, *name;
+    const char *value;    /* how help names its value; NULL: it takes none */
+    size_t slot;          /* in struct kind_asked */
+    uint64_t least, most; /* of a number; 0 and 0: it is a kind */
+} parts[] = {
+    { "blocked", "together", NULL, offsetof(struct kind_asked, together), 0, 0 },
+    { "elastic", "until", "N", offsetof(struct kind_asked, until), 1, PERHAPS_CAPACITY_MAX },
+    { "chain", "factor", "N", offsetof(struct kind_asked, factor), 1, FACTOR_MAX },
+    { "chain", "base", "K", offsetof(struct kind_asked, base), 0, 0 },
+    { "window", "generations", "G", offsetof(struct kind_asked, generations), 2,
+      GENERATIONS_MAX },
+    { "window", "base", "K", offsetof(struct kind_asked, base), 0, 0 },
+    { "ribbon", "value-bits", "B", offsetof(struct kind_asked, value_bits), 1, VALUE_BITS_MAX },
+    { "against", "others", "M", offsetof(struct kind_asked, others), 1, PERHAPS_CAPACITY_MAX },
+};
+
+#define NPARTS (sizeof parts / sizeof *parts)
+
+const char *kind_takes(const char *kind, size_t *at)
 {
-    static char problem[256];
-    size_t used = (size_t)snprintf(problem, sizeof problem, "%s", type->problem);
+    static char text[64];
+    while (*at < NPARTS && strcmp(parts[*at].kind, kind) != 0)
+        ++*at;
+    if (*at == NPARTS)
+        return NULL;
+    const struct kind_part *part = &parts[(*at)++];
+    snprintf(text, sizeof text, "%s%s%s", part->name, part->value ? "=" : "",
+             part->value ? part->value : "");
+    return text;
+}
+
+/* Returns a problem that lists something, so it needs a buffer that outlives the call. */
+static char list[512];
+
+/* Starts the problem, and adds a word to it. */
+static void list_begin(const char *problem)
+{
+    snprintf(list, sizeof list, "%s", problem);
+}
+
+static void list_add(const char *word, bool first)
+{
+    const size_t used = strlen(list);
+    snprintf(list + used, sizeof list - used, "%s %s", first ? "" : ",", word);
+}
+
+/* Finds a kind by the first bytes of a text.  Returns NULL if there is none of this name. */
+static const char *find_kind(const char *text, size_t nbytes)
+{
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if (strcmp(kind->name, value) == 0) {
-            *(const char **)slot = kind->name;
-            return NULL;
-        }
-        if (used < sizeof problem)
-            used += (size_t)snprintf(problem + used, sizeof problem - used, "%s %s",
-                                     i ? "," : "", kind->name);
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        if (strlen(kind->name) == nbytes && memcmp(kind->name, text, nbytes) == 0)
+            return kind->name;
+    return NULL;
+}
+
+static const char *no_such_kind(const char *problem)
+{
+    const struct perhaps_kind *kind;
+    list_begin(problem);
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        list_add(kind->name, i == 0);
+    return list;
+}
+
+/* Says what this kind takes behind its colon. */
+static const char *not_taken(const char *kind)
+{
+    const char *takes;
+    list_begin("behind the colon this kind takes");
+    for (size_t at = 0, n = 0; (takes = kind_takes(kind, &at)); n++)
+        list_add(takes, n == 0);
+    return strstr(list, "takes ") ? list : "this kind takes no colon, and nothing behind it";
+}
+
+/* Reads what is asked of the kind: "factor=4".  Returns NULL or a problem. */
+static const char *read_part(const struct value_type *type, char *word,
+                             struct kind_asked *asked)
+{
+    char *value = strchr(word, '=');
+    const struct kind_part *part = parts;
+    if (value)
+        *value++ = '\0';
+    while (part < parts + NPARTS &&
+           (strcmp(part->kind, asked->name) != 0 || strcmp(part->name, word) != 0))
+        part++;
+    if (part == parts + NPARTS || !value != !part->value)
+        return not_taken(asked->name);
+    void *slot = (char *)asked + part->slot;
+    if (!part->value) {
+        *(bool *)slot = true;
+    } else if (!part->most) {
+        const char *base = *(const char **)slot = find_kind(value, strlen(value));
+        return base ? NULL : no_such_kind(type->problem);
+    } else if (!read_number(value, slot) || *(uint64_t *)slot < part->least ||
+               *(uint64_t *)slot > part->most) {
+        snprintf(list, sizeof list, "%s: not a whole number from %ju to %ju", part->name,
+                 (uintmax_t)part->least, (uintmax_t)part->most);
+        return list;
     }
-    return problem;
+    return NULL;
+}
+
+/* Reads a kind, and what is asked of it behind a colon. */
+static const char *read_kind_asked(const struct value_type *type, const char *value, void *slot)
+{
+    struct kind_asked asked = { 0 };
+    char words[256], *rest = NULL;
+    const size_t length = strcspn(value, ":");
+    asked.name = find_kind(value, length);
+    if (!asked.name)
+        return no_such_kind(type->problem);
+    snprintf(words, sizeof words, "%s", value[length] ? value + length + 1 : "");
+    if (value[length])
+        rest = words;
+    for (char *word; (word = strsep(&rest, ","));) {
+        const char *problem = read_part(type, word, &asked);
+        if (problem)
+            return problem;
+    }
+    *(struct kind_asked *)slot = asked;
+    return NULL;
+}
+
+static const char *read_preference(const struct value_type *type, const char *value, void *slot)
+{
+    const bool fast = strcmp(value, "fast") == 0;
+    if (!fast && strcmp(value, "compact") != 0)
+        return type->problem;
+    *(enum perhaps_preference *)slot = fast ? PERHAPS_PREFER_FAST : PERHAPS_PREFER_COMPACT;
+    return NULL;
 }
 
 const struct value_type type_flag = { read_flag, NULL, 0, 0, VALUES_NONE };
 const struct value_type type_file = { read_text, "empty: give a name", 0, 0, VALUES_FILES };
-const struct value_type type_filter = { read_word, "empty: give a name", 0, 0, VALUES_FILES };
 /* Takes any name: choose_hash() in request.c knows which hashes there are. */
 const struct value_type type_hash = { read_text, "empty: give a name", 0, 0, VALUES_HASHES };
-const struct value_type type_kind = { read_kind, "no such kind: there are", 0, 0,
+const struct value_type type_kind = { read_kind_asked, "no such kind: there are", 0, 0,
                                       VALUES_KINDS };
-const struct value_type type_key = { read_word, NULL, 0, 0, VALUES_NONE };
+const struct value_type type_preference = { read_preference,
+                                            "not a preference: give fast or compact", 0, 0,
+                                            VALUES_PREFERENCES };
+const struct value_type type_key = { read_one_more, NULL, 0, 0, VALUES_NONE };
 const struct value_type type_capacity = {
     read_between,
     "not a number of keys: give a whole number from 1 to 2^48, such as 5,000,000, "
@@ -186,8 +305,6 @@ const struct value_type type_memory = {
     read_between, "not a size of memory: give a number of bytes from 1M on, such as 512M or 4G",
     1000000, UINT64_C(1) << 60, VALUES_NONE
 };
-const struct value_type type_value_bits = { read_between, "not a number of bits: give 1 to 16",
-                                            1, 16, VALUES_NONE };
 const struct value_type type_threads = { read_between,
                                          "not a number of threads: give 1, 2 or more", 1, 1024,
                                          VALUES_NONE };
@@ -200,14 +317,6 @@ const struct value_type type_fields = {
 const struct value_type type_partitions = {
     read_between, "not a number of partitions: give a whole number, such as 4096", 1,
     UINT64_C(1) << 32, VALUES_NONE
-};
-const struct value_type type_factor = {
-    read_between, "not a factor: give a whole number from 1 to " TEXT(FACTOR_MAX), 1,
-    FACTOR_MAX, VALUES_NONE
-};
-const struct value_type type_generations = {
-    read_between, "not a number of generations: give one from 2 to " TEXT(GENERATIONS_MAX), 2,
-    GENERATIONS_MAX, VALUES_NONE
 };
 const struct value_type type_patience = {
     read_wait, "not a time: give seconds, or a time with its unit, such as 5m", 0, 0,
@@ -227,8 +336,9 @@ const struct value_type type_window = {
     "number of keys, such as 10M-keys",
     1, PERHAPS_CAPACITY_MAX, VALUES_NONE
 };
-const struct value_type type_moment = { read_time, "not a time: give 'now', " MOMENT_EXPECTED,
-                                        0, 0, VALUES_NONE };
+const struct value_type type_moment = { read_moment_asked,
+                                        "not a time: give 'now', " MOMENT_EXPECTED, 0, 0,
+                                        VALUES_NONE };
 const struct value_type type_range = { read_range,
                                        "not a range: give its first and its last integer, "
                                        "such as 13000000000-19999999999; at most "

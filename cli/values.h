@@ -18,9 +18,9 @@ struct value_type {
     enum option_values values;
 };
 
-extern const struct value_type type_flag, type_file, type_filter, type_hash, type_kind,
-    type_key, type_capacity, type_memory, type_value_bits, type_threads, type_field,
-    type_fields, type_partitions, type_factor, type_generations, type_patience, type_window,
-    type_moment, type_durability, type_range, type_rate, type_seed, type_delimiter;
+extern const struct value_type type_flag, type_file, type_hash, type_kind, type_preference,
+    type_key, type_capacity, type_memory, type_threads, type_field, type_fields,
+    type_partitions, type_patience, type_window, type_moment, type_durability, type_range,
+    type_rate, type_seed, type_delimiter;
 
 #endif

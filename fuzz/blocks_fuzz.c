@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lines.h"
+#include "../cli/input/lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers.h"
+#include "../cli/base/numbers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cluster/numbers.h" /* cli/ has one of that name, too */
+#include "../cluster/numbers.h"
 #include "description.h"
 #include "link.h"
 #include "redisson.h"

@@ -37,7 +37,7 @@ test_sized() {
     check "sized, repeated keys: the same" same f1 g
     "$program" build --seed 5 -o - - in < <(seq 100) >g 2>err
     check "sized, a file and a pipe: the same" same f1 g
-    shows "^notes +it is full" info --all f1
+    shows "^notes +it is full" info f1
     refuses "full: make it anew with a larger -n or with --grow" add f1 not_in
 }
 
@@ -58,8 +58,8 @@ test_sized_few() {
 test_sized_options() {
     local options
     seq 20000 >in
-    for options in "--kind blocked" "--kind bloom" "--kind cuckoo" "--kind counting" "--compact" \
-        "--fast" "--together" "-p 1e-6" "-p 1e-12" "--once"; do
+    for options in "--kind blocked" "--kind bloom" "--kind cuckoo" "--kind counting" "--prefer compact" \
+        "--prefer fast" "--kind blocked:together" "-p 1e-6" "-p 1e-12" "--once"; do
         reports ", sized for the 20,000 keys that came, " build $options -o f < <(cat in)
         matches in query f in
     done
@@ -74,7 +74,7 @@ test_sized_options() {
     refuses "f: was made without --removable, and stores each key once: build it anew" remove f keys
     matches keys query f keys
     works build --static -o f < <(cat in)
-    shows "^kind +ribbon" info --all f
+    shows "^kind +ribbon" info f
     works build -o f in
     check "a file: room for later keys" says "room for "
 }
@@ -83,8 +83,8 @@ test_sized_options() {
 test_later_keys() {
     local options
     seq 100000 >in
-    for options in --grow "--kind elastic" "--kind chain" "--base bloom" --removable --count \
-        "--until 1M" "--factor 3"; do
+    for options in --grow "--kind elastic" "--kind chain:base=bloom" "--kind chain:factor=3" --removable --count \
+        "--kind elastic:until=1M"; do
         works build $options -o f < <(cat in)
         check "$options: not sized" not says "sized for"
         matches in query f in

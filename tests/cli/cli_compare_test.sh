@@ -58,7 +58,7 @@ test_compare_integers() {
     done
     tells_json "keys_a keys_b keys_both keys_both_error" "600.0 600.0 200.0 0.0" compare --json a b
     shows '^in A and B +200 \+- 0$' compare a b
-    reports "2 filters into c: 200 keys" intersect -o c a b
+    reports "2 filters into c: 200 keys" merge --common -o c a b
     writes $'401\n600\n' query c <(printf '%s\n' 400 401 600 601)
 }
 
@@ -94,46 +94,46 @@ test_compare_refusals() {
 }
 
 # What all have is there, and little else; the rate is not higher than before.
-test_intersect() {
+test_merge_common() {
     local rate
     make a "1 2000"
     make b "1001 2500"
     make c "1401 3000"
     run info --json a
     rate=$(field fpr_now out)
-    reports "3 filters into d: at most about" intersect -o d a b c
+    reports "3 filters into d: at most about" merge --common -o d a b c
     check "tells the rate" says ", a rate of "
     writes $'600\n' query -c d <(seq 1401 2000)
     counts -le 20 query -c d <(seq 1400) <(seq 2001 5000)
-    run intersect --json -o d a b c
+    run merge --common --json -o d a b c
     check "rate" awk -v now="$(field fpr_now err)" -v was="$rate" 'BEGIN { exit !(now <= was) }'
-    works intersect -q -o a a b
+    works merge --common -q -o a a b
     writes $'1000\n' query -c a <(seq 1001 2000)
     check "takes keys" works add a <(seq 5000 5100)
     for kind in bloom counting cuckoo; do
         make a "1 2000" --kind $kind
         make b "1001 2500" --kind $kind
-        works intersect -o d a b
+        works merge --common -o d a b
         writes $'1000\n' query -c d <(seq 1001 2000)
         counts -le 20 query -c d <(seq 1000)
     done
 }
 
-test_intersect_refusals() {
+test_merge_common_refusals() {
     make a "1 100"
     cp a b
-    refuses "give -o F" intersect a b
-    refuses "which filters" intersect -o d
-    refuses "writes files only" intersect -o redis://127.0.0.1:1/x a b
-    refuses "not what lies on servers" intersect -o d a redis://127.0.0.1:1/x
+    refuses "give -o F" merge --common a b
+    refuses "which filters" merge --common -o d
+    refuses "writes files only" merge --common -o redis://127.0.0.1:1/x a b
+    refuses "not what lies on servers" merge --common -o d a redis://127.0.0.1:1/x
     run build -q --seed 6 -n 2500 -p 1e-4 -o b keys
-    refuses "b: differs from a (seed 6 and 5): build both with the same" intersect -o d a b
+    refuses "b: differs from a (seed 6 and 5): build both with the same" merge --common -o d a b
     for options in "--kind chain" "--kind elastic" --static; do
         run build -q --seed 5 -n 2500 $options -o b keys
-        refuses "cannot be put together without the keys" intersect -o d b b
+        refuses "cannot be put together without the keys" merge --common -o d b b
     done
     check "nothing was saved" [ ! -e d ]
-    keeps keys refuses "keys: exists and is not a filter" intersect -o keys a a
+    keeps keys refuses "keys: exists and is not a filter" merge --common -o keys a a
 }
 
 run_tests

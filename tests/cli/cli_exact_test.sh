@@ -256,11 +256,10 @@ test_heavy() {
     check "bounded: only exact counts" [ -z "$(sort out | comm -23 - each)" ]
     check "bounded: none is missing above" [ -z "$(awk -v cut="$2" '$1 > cut' each | comm -23 - <(sort out))" ]
     check "bounded: the most frequent first" same <(sort -k1,1nr -s out) out
-    for j in 1 2; do alike counts dedup --count-each -q -j$j --least 5 in; done
-    check "--least" same <(sort out) <(awk '$1 >= 5' each)
+    for j in 1 2; do alike counts dedup --count-each -q -j$j in; done
+    check "all counts" same <(sort out) <(sort each)
     writes $'      2 b\n      2 a\n      1 c\n' dedup --count-each -q <(printf 'b\na\nc\na\nb\n')
     reports "5 lines, 3 different ones printed; these are all; " dedup --count-each <(printf 'b\na\nc\na\nb\n')
-    reports "1 different one printed; these are all of them; " dedup --count-each --least 10 <(yes | head -30) keys
     refuses_into /dev/full "standard output: No space left" dedup --count-each in
     refuses_into /dev/full "standard output: No space left" dedup --exact in
 }
@@ -289,7 +288,6 @@ test_options() {
     refuses "--unique: prints lines that are never repeated: leave out -d" dedup --unique -d keys
     refuses "leave out --exact, --unique, --against, -d and -c" dedup --count-each -c keys
     refuses "leave out --exact, --unique, --against, -d and -c" dedup --count-each --exact keys
-    refuses "--least: of which counts? give --count-each too" dedup --least 3 keys
     refuses "are only for --exact" dedup --memory 1G keys
     refuses "missing: No such file" dedup --exact missing
     run dedup --exact keys >>keys

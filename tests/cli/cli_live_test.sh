@@ -20,9 +20,6 @@ test_add() {
     shows "^journal .* 11 records" info F
     shows "F: ok, .* and 11 records in its journal" verify F
     tells_json "records" 11 info F --json
-    reports "saved with 11 records" checkpoint F
-    reports "saved with 0 records" checkpoint F
-    shows "F: ok, .* and 0 records in its journal" verify F
     matches keys query --check F keys
     check "no litter" no_litter
 }
@@ -30,9 +27,9 @@ test_add() {
 # Nobody's file is overwritten.
 test_names() {
     works create -q --live -n 100 F
-    keeps F refuses "is the live file itself" backup F F
+    keeps F refuses "is the file itself" copy F F
     check "it is still live" test -e F.journal
-    refuses "give two files" backup F
+    refuses "give two filters" copy F
     seq 5 >G.journal
     keeps G.journal refuses "G.journal is there" create --live -n 100 G
     check "nothing is left" not test -e G
@@ -47,8 +44,6 @@ test_names() {
     rm G.journal
     : >G.journal
     works create -q --live -n 100 G
-    refuses "No such file" checkpoint none
-    refuses "not a filter" checkpoint empty
 }
 
 test_every_kind() {
@@ -58,7 +53,7 @@ test_every_kind() {
         works add -q $kind keys
         works add -q $kind empty
         matches keys query $kind keys
-        works backup -q $kind plain
+        works copy -q $kind plain
         matches keys query plain keys
         shows "plain: ok, [0-9]* pages?$" verify plain
     done
@@ -94,8 +89,6 @@ test_without_journal() {
     mv aside F.journal
     matches keys query F keys
     refuses "F is a live file, whose" add --rewrite F keys
-    works build -q -o plain keys
-    refuses "plain: is no live file" checkpoint plain
 }
 
 test_damage() {
@@ -128,8 +121,8 @@ test_replaced() {
     works merge -q -o F F F
     works add -q F --key merged
     works build -q -o G keys
-    works backup -q F H
-    works backup -q G F
+    works copy -q F H
+    works copy -q G F
     works add -q F --key backed
     matches keys query F keys
     writes $'backed\n' query F --key backed
@@ -141,7 +134,7 @@ test_replaced() {
     check "it is live" test -e F.journal
     shows "F: ok, .* in its journal" verify F
     keeps F refuses "is a live file, which takes keys later" build --static -o F keys
-    keeps F refuses "is a live file, which takes keys later" build --static --force -o F keys
+    keeps F refuses "is a live file, which takes keys later" build --static -q -o F keys
     mv F.journal aside
     keeps F refuses "is a live file without its journal" build -o F keys
     mv aside F.journal
@@ -198,10 +191,9 @@ test_two_writers() {
     exec 5>slow
     until_true reads $pid F.journal
     refuses "F: another process is changing it" add F keys
-    refuses "F: another process is changing it" checkpoint F
     refuses "F: another process is changing it" build -o F keys
     matches keys query F keys
-    works backup -q F G
+    works copy -q F G
     matches keys query G keys
     echo late >&5
     exec 5>&-

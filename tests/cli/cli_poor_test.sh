@@ -36,7 +36,7 @@ cannot() {
 
 # holds FILE N: whether the first N keys are in it, and none of 1000 others but by chance.
 holds() {
-    poor query -f "$1" -c wanted
+    poor query "$1" -c wanted
     [ "$(cat out)" = "$2" ]
 }
 
@@ -56,11 +56,11 @@ all_verbs() {
     does shrink shrink -q -p 0.2 F -o S
     cp F C
     does merge merge -q F C -o M
-    does intersect intersect -q F C -o I
+    does "merge --common" merge --common -q F C -o I
     does "build --count" build -q --count -n 5000 -o N wanted
     does count count N half
     does compare compare F S
-    does backup backup -q F B
+    does copy copy -q F B
     check "without $lacks: B holds them" holds B 3000
     does dedup dedup -q wanted wanted
     check "without $lacks: dedup" lines out 3000
@@ -69,7 +69,7 @@ all_verbs() {
     check "without $lacks: dedup --state" lines out 0
     does "dedup --exact" dedup -q --exact - wanted <wanted
     check "without $lacks: dedup --exact" lines out 3000
-    does "query --check" query --check -q -f F wanted
+    does "query --check" query --check -q F wanted
 }
 
 # What several processes may change at once.
@@ -78,9 +78,7 @@ live_verbs() {
     does "add to it" add -q L wanted
     check "without $lacks: L holds them" holds L 3000
     does "read it" info L
-    does checkpoint checkpoint -q L
-    check "without $lacks: L holds them still" holds L 3000
-    does "backup of it" backup -q L LB
+    does "copy of it" copy -q L LB
     does "dedup --durable" dedup -q --state E --durable 100 wanted
     does "dedup --durable again" dedup -q --state E --durable 100 wanted
     check "without $lacks: dedup --durable" lines out 0
@@ -98,17 +96,17 @@ test_each() {
         all_verbs
         case $lacks in
         flock)
-            cannot "add --in-place" locks add -q --in-place F wanted
+            does "add" add -q F wanted
             cannot "create --live" locks create -q --live -n 5000 L
             check "without $lacks: nothing is left" [ ! -e L -a ! -e L.journal ]
             cannot "dedup --durable" locks dedup -q --state E --durable 100 wanted
             ;;
         shared_maps)
-            cannot "add --in-place" "shared maps" add -q --in-place F wanted
+            does "add" add -q F wanted
             live_verbs
             ;;
         *)
-            does "add --in-place" add -q --in-place F wanted
+            does "add" add -q F wanted
             live_verbs
             ;;
         esac
@@ -122,7 +120,7 @@ test_together() {
     lacks="links renameat2 nameless fallocate fchown folder_sync"
     begin
     all_verbs
-    does "add --in-place" add -q --in-place F wanted
+    does "add" add -q F wanted
     live_verbs
 }
 

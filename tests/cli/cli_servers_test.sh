@@ -27,7 +27,7 @@ passwords_at() {
     server_cli 0 acl setuser reader on '>pa@ss' '~perhaps:*' +@read +@connection +cluster >asked
     secret=${one/:\/\//://reader:pa%40ss@}
     writes $'10\n' query -c $secret/urls keys
-    shows "^filter +$at/urls\$" info --all $secret/urls
+    shows "^filter +$at/urls\$" info $secret/urls
     REDISCLI_AUTH=pa@ss run query -c ${one/:\/\//://reader@}/urls keys
     check "a user in the address, REDISCLI_AUTH" prints $'10\n'
     REDISCLI_AUTH=wrong run query -c ${one/:\/\//://reader@}/urls keys
@@ -168,12 +168,6 @@ test_unknown() {
     check "query -v: exit 2" exits 2
     check "query -v: nor here" lines out 0
     ends 2 query --any -v "$url" many
-    run query --label -f $one/whole -f "$url" many
-    check "several filters: exit 2" exits 2
-    check "several filters: what one of them has is known" \
-        same <(head -1000 out | grep -c "whole.*	") <(echo 1000)
-    check "several filters: the rest is not denied" [ "$(grep -c ^no out)" -eq 0 ]
-    check "several filters: some are unknown" [ "$(tail -1000 out | grep -c ^unknown)" -gt 0 ]
     kill -CONT ${PIDS[hung]}
     until_true eval 'server_cli $hung cluster info | grep -q ^cluster_state:ok'
     for i in 1 2 3; do server_cli $i config set cluster-require-full-coverage yes >/dev/null; done

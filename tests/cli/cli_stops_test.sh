@@ -21,11 +21,10 @@ begin() {
         works create -q --live $copies --kind "$kind" -n $((nkeys * 3)) F
     fi
     [ "$verb" = add ] || works add -q F many
-    works checkpoint -q F
     cp F G
     cp F.journal G.journal
     works "$verb" -q G many
-    works backup -q G wanted
+    works copy -q G wanted
 }
 
 # disturbed VERB FAULT: runs it with the fault; leaves what it said in 'err'.
@@ -94,7 +93,7 @@ stops() {
     check "$*: one line" lines err 1
     cp err "said"
     resume "$verb"
-    works backup -q F result
+    works copy -q F result
     check "$*: the same filter: $(cat said)" same result wanted
 }
 
@@ -112,12 +111,12 @@ test_place() {
     { seq 1000 && echo && seq 1001 5000; } | sed 's/^./x,&/' >a
     { echo && echo && seq 5001 9000; } | sed 's/^./x,&/' >b
     works create -q --live --removable --kind cuckoo -n 5000 F
-    run add --field 2 -d, --skip-short F a b
+    run add --field 2 -d, -q F a b
     line=$(expr "$(cat err)" : '.*go on at b:\([0-9]*\)$')
     check "it is full in b" [ -n "$line" ]
     tail -n +"$line" b | head -1 >next
     check "the line is the one that was refused: $line" says "b:$line: the filter is full"
-    check "all before it are in" [ "$("$program" query -c --field 2 -d, --skip-short F a)" -eq 5000 ]
+    check "all before it are in" [ "$("$program" query -c --field 2 -d, -q F a)" -eq 5000 ]
 }
 
 test_remove() {

@@ -20,7 +20,7 @@ test_help() {
         shows "usage: perhaps" $arguments
         check "$arguments: silent" is_silent
     done
-    for verb in build add remove query count dedup info plan merge intersect compare verify; do
+    for verb in build add remove query count dedup info plan merge copy compare verify; do
         shows "usage: perhaps $verb" help $verb
         check "help $verb: --help" tells "--help"
     done
@@ -119,7 +119,7 @@ test_kinds() {
         works build --kind "$kind" $range -p 0.001 -o f in
         writes $'3000\n' query -c f in
         works verify f
-        shows "^kind +$kind\$" info --all f
+        shows "^kind +$kind\$" info f
         if "$program" add f empty 2>&1 | grep -q 'built once'; then
             ends 2 dedup -q --kind "$kind" -n 3000 in
             continue
@@ -193,7 +193,7 @@ test_threads_blame_alike() {
     run build -n 300k -o f keys
     for j in 1 2 8; do
         for verb in "dedup -p 1e-12" "dedup -n 8M" "build -o g" "query f" "add f"; do
-            run $verb -j $j -q --delimiter ' ' --field 2 in
+            run $verb -j $j --delimiter ' ' --field 2 in
             check "blame: $verb -j $j" says "2 lines skipped: in:90001 has no such field"
         done
         refuses "full" dedup -j $j -n 1000 --field 1 --delimiter ' ' in
@@ -434,7 +434,7 @@ test_key_file() {
     for verb in info verify; do
         works $verb f
     done
-    shows "^hash +sip" info --all f
+    shows "^hash +sip" info f
     works merge -o h f f
 }
 
@@ -480,10 +480,10 @@ test_verify() {
     ends 1 verify bad
     check "verify: damaged: says where" says "bad: damaged: 1 of "
     # What is copied from it would have checksums that are right.
-    refuses "bad: the file is damaged" backup bad copy
+    refuses "bad: the file is damaged" copy bad copy
     refuses "bad: the file is damaged" shrink bad -o copy
     refuses "bad: the file is damaged" merge -o copy f bad
-    refuses "bad: the file is damaged" intersect -o copy bad f
+    refuses "bad: the file is damaged" merge --common -o copy bad f
     refuses "f or bad: the file is damaged" compare f bad
     check "damaged: no copy was made" [ ! -e copy ]
     refuses "bad: " add bad in
@@ -500,9 +500,8 @@ test_verify() {
 test_info_and_plan() {
     seq 1000 >in
     run build -n 1000 -o f in
-    shows "^capacity +1,000\$" info --all f
-    check "info" tells "^fpr asked +0.01\$" "^huge pages +(yes|no) \(mapped file\)\$"
-    check "info: instructions" tells "^instructions +[a-z0-9]+\$"
+    shows "^room +full\$" info f
+    check "info" tells "^rate +.* at most 1 % was asked\$"
     tells_json capacity 1000 info --json f
     check "info --json: one line" lines out 1
     check "info --json: pages" tells '"huge_pages":(true|false)' '"instructions":"[a-z0-9]+"'
@@ -525,16 +524,16 @@ test_info_and_plan() {
 
 test_together() {
     seq 2000 >in
-    works build -p 1e-5 --together -o f in
-    shows "^together +yes\$" info --all f
-    check "info: several lines" tells "^parts +[2-8]\$"
+    works build -p 1e-5 --kind blocked:together -o f in
+    shows '"together":1' info --json f
+    check "info: several lines" tells '"parts":[2-8],'
     writes $'2000\n' query -c f in
-    run plan -n 1M -p 1% --together
-    check "plan --together: one line" not tells "^together"
-    refuses "--kind cuckoo: is not made of lines of bits" plan -n 1M --together --kind cuckoo
-    refuses "--together: " plan -n 1M --together --removable
-    refuses "give -n N" build --together --grow -o g < <(seq 2000)
-    check "--together: nothing was written" [ ! -e g ]
+    run plan -n 1M -p 1% --kind blocked:together --json
+    check "plan: one line" tells '"together":0'
+    refuses "takes no colon" plan -n 1M --kind cuckoo:together
+    refuses "--kind blocked: cannot do all" plan -n 1M --kind blocked:together --removable
+    refuses "--kind blocked: cannot" build --kind blocked:together --grow -o g < <(seq 2000)
+    check "together: nothing was written" [ ! -e g ]
 }
 
 # ---- Dedup ---------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 # Proves that it understands what people type (numbers with commas, several fields, keys as
 # arguments), that its messages say what is wrong and what to do, and that help and completions
 # are complete.  A check fails when the text of a message changes.
+man_page=$(realpath "$(dirname "$0")")/../doc/perhaps.1
+[ -e "$man_page" ] || man_page=${man_page%doc/*}../doc/perhaps.1
 . "$(dirname "$0")/../support/cli_helpers.sh"
 
 # 'add' changes the file itself: the inode stays, and a full filter keeps what is in.
@@ -35,7 +37,6 @@ test_add_rewrites() {
         works add g <(seq 20)
         writes $'20\n' query -c g <(seq 20)
     done
-    refuses "--in-place: excludes --rewrite" add --in-place --rewrite f keys
     if [ "$(id -u)" -ne 0 ]; then
         chmod a-w f
         works add f <(seq 30)
@@ -133,23 +134,42 @@ test_numbers_of_people() {
 # narrow NAME: what was printed fits a terminal of 80 columns.
 narrow() { check "$1: 79 columns" not grep -qE '^.{80}' out; }
 
-# The help of a verb shows at most 13 options and says how many more there are.
+# The help of a verb fits on a screen of 80 x 24, and all that there is to it on two; it shows at
+# most 13 options and says how many more there are.
 test_help_is_short() {
     local verb
     run help
     narrow help
-    for verb in build create add remove query count dedup info plan merge intersect compare verify convert delete recount; do
+    for verb in build create add remove query count dedup info plan merge compare verify copy delete recount; do
         run help $verb
         narrow "help $verb"
+        check "help $verb: one screen" [ "$(wc -l <out)" -le 24 ]
         check "help $verb: the usual options" [ "$(grep -cE '^  (-.,|   ) --' out)" -le 13 ]
         run $verb --help-all
         narrow "$verb --help-all"
+        check "$verb --help-all: two screens" [ "$(wc -l <out)" -le 48 ]
         check "$verb --help-all" tells '--help-all +all options'
     done
     shows "and [0-9]+ more: 'perhaps build --help-all'" help build
     for arguments in "build --help-all" "help build --help-all"; do
         shows '--seed S' $arguments
     done
+}
+
+# The man page has every verb and every option, and no others; there are not many.
+test_man_page() {
+    local verb verbs
+    verbs=$("$program" help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
+    check "verbs" [ "$(wc -w <<<"$verbs")" -ge 15 ]
+    for verb in $verbs; do
+        check "man page: $verb" grep -qx "\.It Cm $verb" "$man_page"
+    done
+    for verb in $verbs; do
+        "$program" "$verb" --help-all | sed -n 's/^  \(-.,\|   \) --\([a-z-]*\).*/\2/p'
+    done | sort -u >options
+    grep '^\.It Fl' "$man_page" | grep -o '\\-[a-z][a-z-]*' | cut -c3- | sort -u >described
+    check "man page: $(diff options described)" same options described
+    check "few options: $(wc -l <options)" [ "$(wc -l <options)" -le 49 ]
 }
 
 # Zeros behind packed data are ignored, since tapes add them; other bytes are an error.
@@ -198,12 +218,12 @@ test_short_lines() {
     local j verb
     printf 'a 1\nx\nb 2\ny\n\nc 3\n' >in
     for j in 1 2 8; do
-        works build -j $j -q -n 100 -p 1e-12 --field 2 -d ' ' -o f in
+        works build -j $j -n 100 -p 1e-12 --field 2 -d ' ' -o f in
         check "-j $j: and counted" says "perhaps: 3 lines skipped: in:2 has no such field, and so on"
         writes $'a 1\nb 2\nc 3\n' query -j $j --field 2 -d ' ' f in
-        quietly query -c --field 2 -d ' ' -j $j f in keys --skip-short
+        quietly query -c --field 2 -d ' ' -j $j f in keys -q
         tells_json 'skipped keys' '3 3' query --json --field 2 -d ' ' -j $j f in
-        writes $'a 1\nb 2\nc 3\n' dedup -j $j -q --field 2 --delimiter ' ' in in
+        writes $'a 1\nb 2\nc 3\n' dedup -j $j --field 2 --delimiter ' ' in in
         check "-j $j: dedup: six" says "6 lines skipped: in:2 has no such field"
     done
     printf 'a 0123456789abcdef\nx\nb short\n' >sized
@@ -214,7 +234,7 @@ test_short_lines() {
     done
     check "nothing was made" [ ! -e h ]
     printf '2026-11-21T10:00:00 a\nnever b\n2026-11-21T10:01:00 c\nd\n' >in
-    run dedup -q --window 1h --time-field 1 --field 2 --delimiter ' ' in
+    run dedup --window 1h --time-field 1 --field 2 --delimiter ' ' in
     check "lines without a time" prints $'2026-11-21T10:00:00 a\n2026-11-21T10:01:00 c\n'
     check "lines without a time are counted" says "2 lines skipped: in:2 has no time in its --time-field"
 }
@@ -237,30 +257,16 @@ test_several_fields() {
     ends 1 query --ignore-case --field 2,1 -d , -c f <(echo 'C,D,a' | sed 's/C,D,a/d,A,c/')
 }
 
-# Several filters are asked in one pass; --label says which of them hold a key.
+# Pipes ask several filters: what any of them lacks, or none has.
 test_several_filters() {
-    local j
     run build -q -n 100 -p 1e-12 -o odd <(printf '1\n3\n')
     run build -q -n 100 -p 1e-12 --kind bloom -o even <(printf '2\n4\n')
-    run build -q -n 100 -p 1e-12 --grow -o small <(printf '1\n2\n')
-    for j in 1 2 8; do
-        run query -j $j -f odd -f even -f small --label keys
-        check "-f: --label says which" [ "$(head -n 5 out)" = \
-            $'odd,small\t1\neven,small\t2\nodd\t3\neven\t4\nno\t5' ]
-        writes $'1\n2\n3\n' query -j $j -f odd -f small keys
-        writes $'6\n' query -j $j -v -c keys -f odd -f even
-    done
-    run query --json -f odd -f even keys
-    check "-f: --json" grep -q '"filter":\["odd","even"\],"keys":10,"skipped":0,"perhaps":4' err
-    writes $'1\n3\n' query -f odd keys
-    run query --label -f odd keys
-    check "-f: one, --label" [ "$(head -n 2 out)" = $'perhaps\t1\nno\t2' ]
+    "$program" query -v odd keys 2>err | "$program" query -v even >out 2>err
+    check "in none" same out <(seq 5 10)
+    run query --label odd keys
+    check "--label" [ "$(head -n 2 out)" = $'perhaps\t1\nno\t2' ]
     refuses "even: is a filter, not a file of keys" query odd even keys
-    check "several filters: says how" says "-f A -f B"
-    refuses "missing: No such file" query -f odd -f missing keys
-    writes $'4\n' query -c --check -f odd -f even keys
-    refuses "--check: is not for filters on servers" query --check -f odd -f redis://127.0.0.1:1/x keys
-    refuses "-f : empty" query -f "" keys
+    refuses "--check: is not for filters on servers" query --check redis://127.0.0.1:1/x keys
 }
 
 # A key given by --key is taken whole, and stands in place of the inputs.
@@ -338,7 +344,7 @@ test_completions() {
 # A rate that cannot be reached: the one that the message names can.
 test_rates() {
     local arguments rate
-    for arguments in "-n 1M --value-bits 16 -p 1e-6" "-n 1M --kind cuckoo -p 1e-12" "-n 1M --grow -p 1e-14" \
+    for arguments in "-n 1M --kind ribbon:value-bits=16 -p 1e-6" "-n 1M --kind cuckoo -p 1e-12" "-n 1M --grow -p 1e-14" \
         "-n 1M --kind ribbon -p 1e-14" "-n 1000 --kind fuse -p 1e-13"; do
         refuses "give " plan $arguments
         rate=$(expr "$(cat err)" : '.*-p \([0-9.e-]*\)[^0-9]*$')

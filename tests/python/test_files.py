@@ -41,7 +41,7 @@ def test_the_command_line_reads_what_python_saved(tmp_path):
 
 @needs_cli
 def test_python_reads_what_the_command_line_built(tmp_path):
-    for options in ([], ['--removable'], ['--count'], ['--grow'], ['--static'], ['--compact']):
+    for options in ([], ['--removable'], ['--count'], ['--grow'], ['--static'], ['--prefer', 'compact']):
         cli('build', '-o', tmp_path / 'f', '-n', 1000, '-p', '1e-6', *options, text=lines(WORDS))
         f = perhaps.open(tmp_path / 'f')
         assert all(f.contains_many(WORDS)) and 'stone' not in f and 42 not in f
@@ -49,7 +49,7 @@ def test_python_reads_what_the_command_line_built(tmp_path):
 
 @needs_cli
 @pytest.mark.parametrize('words, options', [
-    ([], {}), (['--removable'], {'removable': True}), (['--compact'], {'prefer': 'compact'}),
+    ([], {}), (['--removable'], {'removable': True}), (['--prefer', 'compact'], {'prefer': 'compact'}),
     (['--kind', 'bloom'], {'kind': 'bloom'}), (['--grow'], {'grow': True}),
     (['--count'], {'count': True}), (['--window', '500-keys'], {'window': 500}),
     (['--window', '24h'], {'window': '24h'})])

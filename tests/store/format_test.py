@@ -20,11 +20,11 @@ FORMS = {  # how the key of a number looks
 }
 COPIES = {"counting": 20, "cuckoo": 2, "elastic": 2}  # the kinds that count, and how often some keys come
 SECRET = bytes(range(16))
-BUILDS = """20000 --kind ribbon -p 0.1 -d: --field 1 --value-field 2 --value-bits 13
-90000 --kind elastic -p 0.05 --until 3e6 --removable
+BUILDS = """20000 --kind ribbon:value-bits=13 -p 0.1 -d: --field 1 --value-field 2
+90000 --kind elastic:until=3e6 -p 0.05 --removable
 9000 --kind elastic -p 0.05
 2000 --kind blocked -p 0.05
-2000 --kind blocked -p 0.001 --together --compact --key-file secret
+2000 --kind blocked:together -p 0.001 --prefer compact --key-file secret
 2000 --kind bloom -p 0.05 --hash none
 2000 --kind bloom -p 0.05 --hash none-64
 2000 --kind cuckoo -p 0.02 -n 4000 --removable
@@ -33,9 +33,9 @@ BUILDS = """20000 --kind ribbon -p 0.1 -d: --field 1 --value-field 2 --value-bit
 20000 --kind strided -p 1e-6 --removable
 2000 --kind counting -p 0.0001 --count
 2000 --kind counting -p 0.01
-2000 --kind chain -p 0.1 -n 100 --factor 1 --base bloom
-2000 --kind chain -p 0.1 -n 100 --base counting --removable
-2000 --kind chain -p 0.1 -n 100 --base cuckoo
+2000 --kind chain:factor=1,base=bloom -p 0.1 -n 100
+2000 --kind chain:base=counting -p 0.1 -n 100 --removable
+2000 --kind chain:base=cuckoo -p 0.1 -n 100
 2000 --kind fuse -p 0.02
 2000 --kind fuse -p 0.0002
 2000 --kind fuse -p 1e-6

@@ -150,8 +150,8 @@ def windows(rng):
     base = rng.choice(['blocked', 'counting', 'cuckoo', 'bloom'])
     window, generations = draw_size(rng, 20_000) + 20, rng.randrange(2, 17)
     lines = draw_keys(rng, window * 4)
-    printed = perhaps('dedup', '--window', '%d-keys' % window, '--generations', generations,
-                      '--base', base, '-p', rng.choice(RATES[:7]), lines=lines, answers=True)
+    printed = perhaps('dedup', '--window', '%d-keys' % window, '--kind',
+                      'window:generations=%s,base=%s' % (generations, base), '-p', rng.choice(RATES[:7]), lines=lines, answers=True)
     is_so(set(printed.splitlines()) <= set(lines), 'dedup prints what did not come')
 
 
@@ -165,7 +165,7 @@ def numbers(rng):
     expect_number('f', n)
     if rng.randrange(2):
         perhaps('build', '-o', 'g', *made, lines=other)
-        perhaps('merge', '-q', '-o', 'f', '--force', 'f', 'g')
+        perhaps('merge', '-q', '-o', 'f', 'f', 'g')
         here += other
         expect_number('f', len(here))
     run = subprocess.run([PERHAPS, 'shrink', '-q', 'f', '-o', 's'], stderr=subprocess.PIPE,

@@ -59,7 +59,7 @@ struct lap {
     struct rng rng;
     uint64_t number, seed;
     uint64_t window;  /* 0: none */
-    const char *base; /* of the chain that grows */
+    const char *kind; /* of a state that grows */
     uint8_t *added;   /* of each line that is its own origin: whether the state has its key */
     uint64_t from;    /* the next run is fed from this line on */
     double mean_s;    /* of a run */
@@ -184,12 +184,12 @@ static void begin(struct run *run)
                         lap->state.text,      "--durable", durable };
     size_t n = 7;
     if (access(lap->state.text, F_OK) != 0) {
-        static const char *const grow[] = { "-p", "1e-12", "-n", "1000", "--grow", "--base" };
+        static const char *const grow[] = { "-p", "1e-12", "-n", "1000", "--grow", "--kind" };
         static const char *const window[] = { "-p", "1e-12", "--window", "20000-keys" };
         for (size_t i = 0; i < (lap->window ? 4 : 6); i++)
             words[n++] = (char *)(lap->window ? window[i] : grow[i]);
         if (!lap->window)
-            words[n++] = (char *)lap->base;
+            words[n++] = (char *)lap->kind;
     }
     unlink(lap->printed.text);
     int to = open_new(lap->folder, "printed");
@@ -514,12 +514,12 @@ static void do_run(struct lap *lap, double seconds_left)
 
 static void new_lap(struct lap *lap)
 {
-    static const char *const bases[] = { "blocked", "bloom" };
+    static const char *const kinds[] = { "chain:base=blocked", "chain:base=bloom" };
     unlink(lap->state.text);
     unlink(journal_of(lap->state).text);
     memset(lap->added, 0, LINES_MOST);
     lap->seed = rng_next(&lap->rng);
-    lap->base = bases[rng_below(&lap->rng, 2)];
+    lap->kind = kinds[rng_below(&lap->rng, 2)];
     lap->number++;
     lap->from = 0;
     tally.laps++;
