@@ -289,9 +289,9 @@ static void print_lines(const char *number)
     lines_print((uint64_t)count);
 }
 
-/* Prints bits a key by rate as plot.gp reads them: a block for each kind of fixed size that goes
- * by a rate, then one for the information limit of log2(1/fpr) bits.  The last round of the
- * loop, without a kind, is that one. */
+/* Prints bits a key by rate as plot.gp reads them: a block for each kind of fixed size that
+ * goes by a rate, then one for the information limit of log2(1/fpr) bits.  The last round of
+ * the loop, without a kind, is that one. */
 static void print_bits(void)
 {
     enum { STEPS_A_DECADE = 12, DECADES = 9 };

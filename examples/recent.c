@@ -2,7 +2,8 @@
  * Shows: .window.time, with which a filter forgets; perhaps_advance(), which tells it the time,
  * in any unit; that it remembers for at least that time, and at most for a quarter longer.
  * Run: build/examples/recent -   reads lines "SECONDS ALARM" and prints those that came through
- *      build/examples/recent     makes up alarms; returns 0 if each came through when it should */
+ *      build/examples/recent     makes up alarms; returns 0 if each came through when it
+ * should */
 #include <inttypes.h>
 #include <perhaps.h>
 #include <perhaps_window.h>
@@ -37,7 +38,8 @@ static int read_alarms(perhaps_filter *recent)
 }
 
 /* Each alarm goes off every ten minutes, for ten hours.  Counts as wrong what came through
- * within an hour of the last time, and what was held back for longer than an hour and a half. */
+ * within an hour of the last time, and what was held back for longer than an hour and a
+ * half. */
 static int make_up_alarms(perhaps_filter *recent, unsigned *passed, unsigned *wrong)
 {
     static uint64_t last[ALARMS];

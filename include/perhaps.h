@@ -31,9 +31,9 @@
  *
  * Threads.  Different filters are independent.  On one filter, functions that take a
  * 'const perhaps_filter *' may run in any number of threads at once.  One that takes a plain
- * 'perhaps_filter *' needs the filter for itself; but a filter that was made 'shared', or opened
- * in place, takes adds and removals of any number of threads at once, while any number ask
- * (contains, count, stats_of, predict_fpr), also while it grows:
+ * 'perhaps_filter *' needs the filter for itself.  But a filter that was made 'shared', or
+ * opened in place, takes adds and removals of any number of threads at once, while any number
+ * ask (contains, count, stats_of, predict_fpr), also while it grows:
  * - Readers never wait.  Once the add of a key has returned, every thread finds the key.
  * - N different keys fit into a filter for N, whoever adds them, how often, in which order.  If
  *   two threads add one new key at the same moment, Bloom kinds may tell both that it is new.

@@ -129,7 +129,7 @@ PERHAPS_API const char *perhaps_builder_folder(const perhaps_builder *builder);
 /* Releases the builder, and its keys if it was not finished.  NULL is allowed. */
 PERHAPS_API void perhaps_builder_free(perhaps_builder *builder);
 
-/* ---- Values ------------------------------------------------------------------------------- */
+/* ---- Values ----------------------------------------------------------------------------- */
 
 /* Sets *value to the value that was stored with a key (perhaps_builder_add_values()); 'value'
  * may not be NULL.  Returns 0; PERHAPS_ERR_NOT_FOUND for a key that was certainly not given;

@@ -89,16 +89,17 @@ struct perhaps_open_options {
  * byte.  If somebody else writes into a mapped file, its answers change; if somebody truncates
  * it, the process ends with SIGBUS.  (perhaps_save() does neither: it replaces the file.)
  *
- * PERHAPS_MODE_IN_PLACE maps the file and writes it in place.  Any number of threads and processes
- * may do so at once: what one has added all find at once, those that read only, too.  The first
- * to open the file checks every byte.  As long as it is open in this mode its body has no
- * checksums (perhaps_verify() returns PERHAPS_ERR_UNSUPPORTED): the last process to close it
- * writes them, or after a crash the next.  If a process dies, nothing that it added is lost; if
- * the system dies, what was added after the last perhaps_sync() is.  perhaps_save() to the same
- * path replaces the file: those that have it open go on with the old one.  Opening reserves
- * room on the disk for holes, and for blocks that another file shares (cp --sparse, --reflink),
- * or fails with PERHAPS_ERR_IO (ENOSPC).  Where the file system cannot reserve room, or takes
- * new room for each write as btrfs does, a full disk ends the process with SIGBUS.
+ * PERHAPS_MODE_IN_PLACE maps the file and writes it in place.  Any number of threads and
+ * processes may do so at once: what one has added all find at once, those that read only, too.
+ * The first to open the file checks every byte.  As long as it is open in this mode its body
+ * has no checksums (perhaps_verify() returns PERHAPS_ERR_UNSUPPORTED): the last process to
+ * close it writes them, or after a crash the next.  If a process dies, nothing that it added is
+ * lost; if the system dies, what was added after the last perhaps_sync() is.  perhaps_save() to
+ * the same path replaces the file: those that have it open go on with the old one.  Opening
+ * reserves room on the disk for holes, and for blocks that another file shares (cp --sparse,
+ * --reflink), or fails with PERHAPS_ERR_IO (ENOSPC).  Where the file system cannot reserve
+ * room, or takes new room for each write as btrfs does, a full disk ends the process with
+ * SIGBUS.
  *
  * 'check' is for files that somebody may overwrite, and for disks that are not to be trusted.
  * perhaps_contains*() and perhaps_count*() compare each page with its checksum before they

@@ -110,8 +110,9 @@ PERHAPS_API unsigned perhaps_abilities_of(const perhaps_filter *filter);
 /* How exact the numbers of perhaps_stats_of() are.  'keys' is a count.  Filters that store
  * copies, and what a builder made, count each key.  All others count a key if it was not
  * "perhaps there" when it was added: so of n different keys about as many are missing as the
- * mean fpr says, and 'keys' is the number of adds that found a key to be new.  'keys_different' has the missing ones, too, in expectation.  (Of a window
- * it is 'keys', since nobody knows what it has forgotten.)
+ * mean fpr says, and 'keys' is the number of adds that found a key to be new.  'keys_different'
+ * has the missing ones, too, in expectation.  (Of a window it is 'keys', since nobody knows
+ * what it has forgotten.)
  *
  * How far off.  With s = sqrt(keys_different * fpr_now + 1) / (1 - fpr_now), 'keys_different'
  * is within 7 s + 1 of the true number, for all seeds but one in 10^9; as the filter was

@@ -1,5 +1,5 @@
-/* perhaps_sets.h - two filters: union, intersection, estimates; and a smaller filter of the same
- * keys. */
+/* perhaps_sets.h - two filters: union, intersection, estimates; and a smaller filter of the
+ * same keys. */
 #ifndef PERHAPS_SETS_H
 #define PERHAPS_SETS_H
 

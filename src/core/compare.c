@@ -2,8 +2,8 @@
  * src/base/overlap.c.)
  *
  * Two filters of different sizes are compared in the smaller size that both can be folded to
- * (src/kinds/lines/fold.h): in it each has, bit for bit, what it would have if it had been made so
- * small. */
+ * (src/kinds/lines/fold.h): in it each has, bit for bit, what it would have if it had been made
+ * so small. */
 #include <string.h>
 
 #include "../filter/filter.h"

@@ -1,5 +1,5 @@
-/* change.c - the calls that change a filter as a whole, the changer of filters without a journal,
- * and what a journal tells to do once more. */
+/* change.c - the calls that change a filter as a whole, the changer of filters without a
+ * journal, and what a journal tells to do once more. */
 #include "counters.h"
 #include <perhaps_window.h>
 

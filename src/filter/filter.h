@@ -2,7 +2,8 @@
  *
  * A filter is (kind, geometry, counters, hash) and one flat little-endian array, the body.  The
  * same bytes are the filter in memory and in a file.  So allocation, save, open, clone,
- * equality and statistics are written once, over this struct.  A kind supplies the rest: kind.h.
+ * equality and statistics are written once, over this struct.  A kind supplies the rest:
+ * kind.h.
  *
  * Two things go beyond one flat body.  A composite has parts, which are filters under the same
  * hash.  A filter that grows in place keeps the memory that it took later in its 'state', and

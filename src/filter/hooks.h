@@ -1,5 +1,5 @@
-/* hooks.h - what a store hangs on a filter: the file that it is mapped from, checks of its pages,
- * and the journal that records what is done. */
+/* hooks.h - what a store hangs on a filter: the file that it is mapped from, checks of its
+ * pages, and the journal that records what is done. */
 #ifndef HOOKS_H
 #define HOOKS_H
 
@@ -69,8 +69,9 @@ enum deed {
     DEED_SET_BACK = 8, /* to a time, too */
 };
 
-/* How a filter is changed: at once (filter_plain, change.c), or by a journal, which records what is
- * done (store/record.c).  On an error nothing was done, or as much as the error says. */
+/* How a filter is changed: at once (filter_plain, change.c), or by a journal, which records
+ * what is done (store/record.c).  On an error nothing was done, or as much as the error
+ * says. */
 struct changer {
     /* Does what filter_add_keys() does. */
     int (*add)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,

@@ -33,10 +33,10 @@ static bool is_intact(const struct mapping *m, uint64_t page)
 }
 
 /* Compares a page with its checksum, and returns SOUND, DAMAGED or UNSURE.  If they differ
- * while a process writes the file in place, nothing is certain.  If none does, one may have done
- * so until a moment ago.  So the page is compared once more, and
- * is damaged only if nobody has written the file meanwhile: then the header, which holds the
- * mark and the number of keys, is the same before and after. */
+ * while a process writes the file in place, nothing is certain.  If none does, one may have
+ * done so until a moment ago.  So the page is compared once more, and is damaged only if nobody
+ * has written the file meanwhile: then the header, which holds the mark and the number of keys,
+ * is the same before and after. */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
 {
     const uint8_t *file = saved_bytes(m);

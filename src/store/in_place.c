@@ -1,10 +1,11 @@
 /* in_place.c - files that several processes write in place.
  *
  * Each process holds a shared lock (flock) on the file as long as it has the file open.  The
- * first process marks the file 'in place' in its header: the mark says that the checksums of the
- * pages are void, and that all processes count in the counters of the file.  The last process
- * to close the file is the only one that can get an exclusive lock: it writes the checksums and
- * removes the mark.  After a crash the mark stays until a process has done that. */
+ * first process marks the file 'in place' in its header: the mark says that the checksums of
+ * the pages are void, and that all processes count in the counters of the file.  The last
+ * process to close the file is the only one that can get an exclusive lock: it writes the
+ * checksums and removes the mark.  After a crash the mark stays until a process has done
+ * that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>

@@ -23,8 +23,8 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
 }
 
 /* A file looks damaged if another process sets or removes its mark 'in place' at this very
- * moment, or saves it and begins a new journal.  So a file that looks damaged is opened again.  If it
- * looks damaged once more while its header did not change, it is damaged. */
+ * moment, or saves it and begins a new journal.  So a file that looks damaged is opened again.
+ * If it looks damaged once more while its header did not change, it is damaged. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)
 {

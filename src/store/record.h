@@ -126,7 +126,7 @@ static inline const struct recorder *recorder_of(const perhaps_filter *f)
 /* Returns the journal of a filter that is open to write a live file. */
 static inline struct journal *recording_of(const perhaps_filter *f)
 {
-    return (struct journal *)(uintptr_t)f->changer;
+    return (struct journal *)f->changer;
 }
 
 #endif

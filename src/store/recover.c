@@ -52,7 +52,7 @@ static void follower_free(struct follower *follower, const struct perhaps_alloca
 
 static struct follower *follower_of(const perhaps_filter *f)
 {
-    return (struct follower *)(uintptr_t)f->changer;
+    return (struct follower *)f->changer;
 }
 
 static void follow_close(perhaps_filter *f)

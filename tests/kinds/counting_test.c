@@ -1,6 +1,6 @@
-/* counting_test.c - proves what only src/kinds/lines/counting.c promises: counters saturate at 15 and
- * stay there, copies take no room, counts are never too low, and the last line of the body
- * tells how many counters are in use and how many have saturated. */
+/* counting_test.c - proves what only src/kinds/lines/counting.c promises: counters saturate at
+ * 15 and stay there, copies take no room, counts are never too low, and the last line of the
+ * body tells how many counters are in use and how many have saturated. */
 #include "support.h"
 #include <perhaps.h>
 

@@ -1,6 +1,6 @@
-/* cuckoo_test.c - proves what only src/kinds/slots/cuckoo.c promises: that each of two buckets leads
- * to the other, that slots of any width do not disturb each other, that a key has at most eight
- * copies, and that a table takes keys up to a load of 95 %. */
+/* cuckoo_test.c - proves what only src/kinds/slots/cuckoo.c promises: that each of two buckets
+ * leads to the other, that slots of any width do not disturb each other, that a key has at most
+ * eight copies, and that a table takes keys up to a load of 95 %. */
 #include "support.h"
 #include <perhaps.h>
 

@@ -1,5 +1,5 @@
-/* in_place_test.c - proves which files can be opened to be written in place, and that an open which
- * fails, or adds nothing, does not change the file. */
+/* in_place_test.c - proves which files can be opened to be written in place, and that an open
+ * which fails, or adds nothing, does not change the file. */
 #include "support.h"
 #include <perhaps_live.h>
 
