@@ -21,7 +21,8 @@
 #define INPUT   (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED   (BUILD | DEDUP | PLAN | CREATE)
 #define LOOKING (INFO | PLAN | VERIFY | COMPARE)
-#define DOING   (BUILD | ADD | REMOVE | DEDUP | MERGE | SHRINK | CREATE | DELETE | COPY | RECOUNT)
+#define MAKING  (MERGE | SHRINK | CREATE | DELETE | COPY | RECOUNT)
+#define DOING   (BUILD | ADD | REMOVE | DEDUP | MAKING)
 #define EVERY   (INPUT | LOOKING | DOING)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
