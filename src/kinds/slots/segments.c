@@ -3,10 +3,10 @@
  * Many threads.  A writer holds the lock of the segment that it changes, and the filter's
  * limit_lock while it splits.  Readers take no lock: they look again if the directory entry or
  * a version has changed. */
+#include "segments.h"
 #include "../../base/locks.h"
 #include "../../base/memory.h"
 #include "../../filter/counters.h"
-#include "state.h"
 
 size_t segments_writers_nbytes(const struct geometry *g)
 {
@@ -273,7 +273,8 @@ int segments_attach(perhaps_filter *f)
         return PERHAPS_ERR_MEMORY;
     struct segment_locks *locks = f->writers;
     state->segments = f->geometry.field[SEGMENTS];
-    state->table = table_make(NULL, SEGMENT_BUCKETS, slot_bits, elastic_field_bits(slot_bits));
+    state->table = table_make(NULL, SEGMENT_BUCKETS, slot_bits, false);
+    state->table.tail_shift = elastic_field_bits(slot_bits);
     state->table.versions = locks ? locks->version : NULL;
     state->table.search_most = SEGMENT_SEARCH;
     f->body.table = state->directories;
@@ -329,18 +330,6 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES])
 
 /* ---- Finding --------------------------------------------------------------------------- */
 
-struct directory *const *segments_directories(const perhaps_filter *f)
-{
-    const struct state *state = f->state;
-    return state->directories;
-}
-
-const uint32_t *segments_versions(const perhaps_filter *f)
-{
-    const struct segment_locks *locks = f->writers;
-    return locks ? locks->version : NULL;
-}
-
 /* Returns the directory entry that a mark leads to. */
 static uint8_t *find_entry(const perhaps_filter *f, unsigned base, uint64_t mark)
 {
@@ -363,9 +352,9 @@ struct spot segments_look(const perhaps_filter *f, const struct keyhash *key)
                       .base = base };
     s.table.body = s.segment;
     s.table.salt = s.table.versions ? segment_salt(s.segment) : 0;
-    s.entry = elastic_entry(*key, s.depth, s.table.width);
-    s.pair.first = elastic_bucket(key->place);
-    s.pair.second = table_other(&s.table, s.pair.first, s.entry);
+    s.entry.fingerprint = elastic_entry(*key, s.depth, s.table.width);
+    s.entry.first = elastic_bucket(key->place);
+    s.entry.second = table_other(&s.table, s.entry.first, s.entry.fingerprint);
     return s;
 }
 
@@ -387,7 +376,7 @@ uint32_t segments_version(const struct spot *s)
     const struct table *t = &s->table;
     if (!t->versions)
         return 0;
-    return __atomic_load_n(table_version(t, s->pair.first, s->pair.second), __ATOMIC_ACQUIRE);
+    return __atomic_load_n(table_version(t, s->entry.first, s->entry.second), __ATOMIC_ACQUIRE);
 }
 
 bool segments_unchanged(const perhaps_filter *f, const struct spot *s, uint32_t before)
@@ -494,12 +483,12 @@ static ALWAYS_INLINE void share_entry(uint32_t entry, unsigned width, uint32_t h
 static void share_bucket(const struct table *t, struct halves *h, uint64_t bucket)
 {
     uint32_t entry[BUCKET_SLOTS];
-    table_get_all(t, bucket, entry);
+    bucket_get(t->body, bucket, t->width, entry);
     for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
         uint32_t half[2];
         share_entry(entry[slot], t->width, half, h);
-        cuckoo_set_slot(h->of[0], bucket, slot, t->width, half[0]);
-        cuckoo_set_slot(h->of[1], bucket, slot, t->width, half[1]);
+        slot_set(h->of[0], bucket, slot, t->width, half[0]);
+        slot_set(h->of[1], bucket, slot, t->width, half[1]);
     }
 }
 
@@ -507,15 +496,15 @@ static void share_bucket(const struct table *t, struct halves *h, uint64_t bucke
 static ALWAYS_INLINE void share_narrow_bucket(const struct table *t, struct halves *h,
                                               uint64_t bucket, unsigned width)
 {
-    uint64_t slots = cuckoo_load_bucket(t->body, bucket, width), of[2] = { 0, 0 };
+    uint64_t slots = bucket_load(t->body, bucket, width), of[2] = { 0, 0 };
     for (unsigned slot = BUCKET_SLOTS; slot-- > 0;) {
         uint32_t half[2], mask = (UINT32_C(1) << width) - 1;
         share_entry((uint32_t)(slots >> slot * width) & mask, width, half, h);
         of[0] = of[0] << width | half[0];
         of[1] = of[1] << width | half[1];
     }
-    cuckoo_fill_bucket(h->of[0], bucket, width, of[0]);
-    cuckoo_fill_bucket(h->of[1], bucket, width, of[1]);
+    bucket_fill(h->of[0], bucket, width, of[0]);
+    bucket_fill(h->of[1], bucket, width, of[1]);
 }
 
 /* Fills both halves from a segment. */
@@ -586,7 +575,7 @@ static bool is_full(const struct table *t)
     unsigned n = 0;
     for (unsigned bucket = 0; bucket < SEGMENT_BUCKETS; bucket++) {
         uint32_t entry[BUCKET_SLOTS];
-        table_get_all(t, bucket, entry);
+        bucket_get(t->body, bucket, t->width, entry);
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
             n += entry[slot] != 0;
     }

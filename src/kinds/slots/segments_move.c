@@ -4,7 +4,7 @@
  * are moved first, and then every address is looked up in a table of what lay where. */
 #include <stdlib.h>
 
-#include "state.h"
+#include "segments.h"
 
 /* Segments that lay 'nbytes' bytes long from 'from' on, and now begin at 'to'.  'from' is a
  * number, since nothing may be read there any more. */
