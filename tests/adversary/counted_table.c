@@ -16,6 +16,7 @@ struct counted counted;
 #define slot_flip(body, bucket, slot, width, change)                                           \
     (counted.slots_written++, slot_flip(body, bucket, slot, width, change))
 #define narrow_put(body, width, e)  (narrow_put(body, width, e) && ++counted.slots_written)
+#define wide_put(body, width, e)    (wide_put(body, width, e) && ++counted.slots_written)
 #define strided_put(body, width, e) (strided_put(body, width, e) && ++counted.slots_written)
 
 #include "kinds/slots/table.c" /* NOLINT(bugprone-suspicious-include) */

@@ -206,8 +206,7 @@ static void elastic_bind(perhaps_filter *f)
 struct matches {
     unsigned count;
     uint32_t longest; /* the one with the most head bits; 0: none matches */
-    uint64_t bucket;  /* where 'longest' lies */
-    unsigned slot;
+    uint64_t at;      /* where 'longest' lies */
 };
 
 /* The lowest one of an entry ends its head bits: the lower it is, the more head bits there
@@ -226,8 +225,7 @@ static struct matches find_matches(const struct spot *s)
             if (m.longest && (m.longest & -m.longest) <= (entry[slot] & -entry[slot]))
                 continue;
             m.longest = entry[slot];
-            m.bucket = buckets[i];
-            m.slot = slot;
+            m.at = buckets[i] * BUCKET_SLOTS + slot;
         }
     }
     return m;
@@ -240,13 +238,7 @@ static int insert_in_segment(const struct spot *s, bool unless_present, bool *wa
     *was_present = unless_present && find_matches(s).count > 0;
     if (*was_present || table_put(&s->table, &s->entry))
         return 0;
-    if (table_copies(&s->table, &s->entry) >=
-        PERHAPS_COPIES_MAX) /* a search would meet nothing else */
-        return PERHAPS_ERR_COPIES;
-    if (!table_make_room(&s->table, &s->entry))
-        return PERHAPS_ERR_FULL;
-    table_put(&s->table, &s->entry);
-    return 0;
+    return table_put_by_moves(&s->table, &s->entry);
 }
 
 /* Adds a key, and splits its segment as often as needed: all entries may go to the same
@@ -297,8 +289,7 @@ static bool remove_longest_match(perhaps_filter *f, const struct keyhash *key)
     struct spot s = segments_enter(f, key);
     struct matches m = find_matches(&s);
     if (m.count) {
-        uint64_t other = m.bucket == s.entry.first ? s.entry.second : s.entry.first;
-        table_clear(&s.table, m.bucket, m.slot, other);
+        table_clear(&s.table, m.at);
         if (elastic_is_spent(m.longest, slot_bits_of(f)))
             segments_count_stale(f);
     }

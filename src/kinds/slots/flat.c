@@ -56,7 +56,8 @@ int flat_plan(const struct flat_shape *shape, struct geometry *g, char *why)
     for (uint64_t width = least; width <= WIDTH_MAX; width++) {
         g->field[WIDTH] = width;
         if ((double)g->capacity <= flat_distinct_limit(shape, g) && crowded(shape, g) < 1e-6) {
-            snprintf(why, WHY_NBYTES, "keys can be removed: %s of %u bits, two cache lines a key",
+            snprintf(why, WHY_NBYTES,
+                     "keys can be removed: %s of %u bits, two cache lines a key",
                      shape->strided ? "cells" : "fingerprints", (unsigned)width);
             return 0;
         }
@@ -218,65 +219,40 @@ size_t flat_remove(perhaps_filter *f, const struct keyhash *keys, const struct k
 
 /* ---- Two filters ------------------------------------------------------------------------- */
 
-/* A walk over the entries of a table. */
-struct walk {
-    struct table of;
-    struct table also; /* where the entries will be looked up, too */
-    uint64_t end;      /* buckets or cells */
-    uint64_t bucket;
-    unsigned slot;
-};
-
-static struct walk walk_begin(const perhaps_filter *f, const perhaps_filter *also)
+static uint64_t slot_count(const perhaps_filter *f)
 {
-    return (struct walk){ .of = flat_table(f),
-                          .also = flat_table(also),
-                          .end = f->geometry.field[SIZE],
-                          .bucket = UINT64_MAX };
+    return f->geometry.field[SIZE] * shape_of(f)->slots;
 }
 
 enum { AHEAD = 8 }; /* buckets */
 
-/* Prefetches the other buckets of the entries of a bucket, in both tables. */
-static void prefetch_others(const struct walk *w, uint64_t bucket)
+/* Prefetches the other buckets of the entries AHEAD buckets behind a slot, in its table and in
+ * another one. */
+static void prefetch_others(const struct table *t, const struct table *also, uint64_t at)
 {
-    const struct table *t = &w->of;
+    const uint64_t bucket = at / BUCKET_SLOTS + AHEAD;
     uint32_t entry[BUCKET_SLOTS];
-    if (t->strided || bucket >= w->end)
+    if (t->strided || at % BUCKET_SLOTS || bucket >= t->nplaces)
         return;
     bucket_get(t->body, bucket, t->width, entry);
     for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
         uint64_t byte = bucket_byte(table_other(t, bucket, entry[slot]), t->width);
         PREFETCH(t->body + byte);
-        PREFETCH(w->also.body + byte);
+        PREFETCH(also->body + byte);
     }
-}
-
-/* Sets *e to the next entry.  Returns false behind the last. */
-static bool walk_next(struct walk *w, struct entry *e)
-{
-    const unsigned slots = w->of.strided ? 1 : BUCKET_SLOTS;
-    do {
-        if (++w->slot >= slots || w->bucket == UINT64_MAX) {
-            w->slot = 0;
-            if (++w->bucket == w->end)
-                return false;
-            prefetch_others(w, w->bucket + AHEAD);
-        }
-    } while (!table_get(&w->of, w->bucket, w->slot));
-    *e = table_entry(&w->of, w->bucket, w->slot);
-    return true;
 }
 
 /* Inserts each entry of the other table: a slot tells both places of its entry, so no key is
  * needed.  f is a copy (core/merge.c), which the caller drops after a failure. */
 int flat_merge(perhaps_filter *f, const perhaps_filter *other)
 {
-    struct walk w = walk_begin(other, f);
-    struct entry e;
-    while (walk_next(&w, &e)) {
+    struct table to = flat_table(f), from = flat_table(other);
+    for (uint64_t at = 0; at < slot_count(f); at++) {
+        struct entry e = table_entry(&from, at);
+        if (!e.fingerprint)
+            continue;
         bool was_present;
-        int error = table_insert(&w.also, &e, f->is_set, &was_present);
+        int error = table_insert(&to, &e, f->is_set, &was_present);
         if (!error && !was_present && f->counters->keys++ >= f->geometry.key_limit)
             error = PERHAPS_ERR_FULL;
         if (error)
@@ -288,12 +264,15 @@ int flat_merge(perhaps_filter *f, const perhaps_filter *other)
 /* Keeps of each entry as many copies as the other table has. */
 void flat_intersect(perhaps_filter *f, const perhaps_filter *other)
 {
-    struct walk w = walk_begin(f, other);
-    struct entry e;
+    struct table t = flat_table(f), wanted = flat_table(other);
     uint64_t left = 0;
-    while (walk_next(&w, &e)) {
-        if (table_copies(&w.of, &e) > table_copies(&w.also, &e))
-            table_clear(&w.of, w.bucket, w.slot, e.second);
+    for (uint64_t at = 0; at < slot_count(f); at++) {
+        prefetch_others(&t, &wanted, at);
+        struct entry e = table_entry(&t, at);
+        if (!e.fingerprint)
+            continue;
+        if (table_copies(&t, &e) > table_copies(&wanted, &e))
+            table_clear(&t, at);
         else
             left++;
     }
@@ -303,12 +282,14 @@ void flat_intersect(perhaps_filter *f, const perhaps_filter *other)
 /* Returns how many different entries a filter has, or with 'without' how many that has not. */
 static uint64_t count_entries(const perhaps_filter *f, const perhaps_filter *without)
 {
-    struct walk w = walk_begin(f, without ? without : f);
-    struct entry e;
+    struct table t = flat_table(f), other = flat_table(without ? without : f);
     uint64_t count = 0;
-    while (walk_next(&w, &e))
-        count += table_is_first_copy(&w.of, &e, w.bucket, w.slot) &&
-                 !(without && table_copies(&w.also, &e));
+    for (uint64_t at = 0; at < slot_count(f); at++) {
+        prefetch_others(&t, &other, at);
+        struct entry e = table_entry(&t, at);
+        count += e.fingerprint && table_is_first_copy(&t, &e, at) &&
+                 !(without && table_copies(&other, &e));
+    }
     return count;
 }
 

@@ -29,8 +29,7 @@ static NOINLINE int add_by_moves(const struct body *b, struct keyhash key, bool 
 {
     struct table t = flat_table_alone(b, strided);
     struct entry e = flat_table_entry(&t, &key);
-    bool was_present;
-    return table_insert(&t, &e, false, &was_present);
+    return table_put_by_moves(&t, &e);
 }
 
 static NOINLINE int add_one_by_moves(const struct body *b, struct keyhash key, bool strided,
@@ -56,7 +55,7 @@ struct lanes {
 
 const struct slot_loops *slot_loops_of(enum cpu cpu, bool strided, unsigned width)
 {
-    static const struct slot_loops *(*const at[CPU_COUNT])(bool, unsigned) = { EACH_CPU(
-        AT_CPU) };
+    static const struct slot_loops *(*const at[CPU_COUNT])(bool,
+                                                           unsigned) = { EACH_CPU(AT_CPU) };
     return at[cpu](strided, width);
 }

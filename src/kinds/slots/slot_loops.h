@@ -59,23 +59,17 @@ static ALWAYS_INLINE unsigned wide_empty(const uint8_t *body, uint64_t bucket, u
 }
 #endif
 
-/* Puts an entry into the emptier of its two buckets, as table_put() does.  Returns false, and
- * changes nothing, if they are full, or if there is no fast way. */
+/* As narrow_put() and wide_put(). */
 static ALWAYS_INLINE bool put_in_bucket(uint8_t *body, unsigned width, struct entry e)
 {
     if (width <= NARROW_MAX)
         return narrow_put(body, width, e);
 #if CPU_HAS_AVX2
-    unsigned in_first = (unsigned)__builtin_ctz(wide_empty(body, e.first, width));
-    unsigned in_second = (unsigned)__builtin_ctz(wide_empty(body, e.second, width));
-    if (in_first + in_second == 2 * BUCKET_SLOTS)
-        return false;
-    bool to_first = in_first <= in_second;
-    slot_set(body, to_first ? e.first : e.second, to_first ? in_first : in_second, width,
-             e.fingerprint);
-    return true;
+    return wide_put_at(body, width, e,
+                       (unsigned)__builtin_ctz(wide_empty(body, e.first, width)),
+                       (unsigned)__builtin_ctz(wide_empty(body, e.second, width)));
 #else
-    return false;
+    return wide_put(body, width, e);
 #endif
 }
 
@@ -139,7 +133,7 @@ static ALWAYS_INLINE bool key_is_there(const uint8_t *body, uint64_t nplaces, bo
     return strided ? in_cells(body, width, e) : in_buckets(body, width, e);
 }
 
-/* Adds a key.  Returns false if no slot is empty or it is not known, and nothing has changed. */
+/* Adds a key.  Returns false, and changes nothing, if no slot is empty. */
 static ALWAYS_INLINE bool key_put(uint8_t *body, uint64_t nplaces, bool strided, unsigned width,
                                   struct keyhash key)
 {

@@ -77,18 +77,25 @@ static ALWAYS_INLINE uint32_t slot_get(const uint8_t *body, uint64_t bucket, uns
                       ((UINT64_C(1) << width) - 1));
 }
 
+/* Returns the four slots of a bucket of any width in the low bits. */
+static ALWAYS_INLINE unsigned __int128 wide_bucket_load(const uint8_t *body, uint64_t bucket,
+                                                        unsigned width)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    unsigned __int128 low = slots_load(body + (bit >> 3));
+    unsigned __int128 high = slots_load(body + (bit >> 3) + sizeof(uint64_t));
+    return (low | high << 64) >> (bit & 7);
+}
+
 /* Sets all four slots of 'to' to those of a bucket. */
 static ALWAYS_INLINE void bucket_get(const uint8_t *body, uint64_t bucket, unsigned width,
                                      uint32_t to[BUCKET_SLOTS])
 {
     uint64_t mask = (UINT64_C(1) << width) - 1;
     if (width > NARROW_MAX) {
-        uint64_t bit = bucket * (BUCKET_SLOTS * width);
-        unsigned __int128 low = slots_load(body + (bit >> 3));
-        unsigned __int128 high = slots_load(body + (bit >> 3) + sizeof(uint64_t));
-        unsigned __int128 wide = (low | high << 64) >> (bit & 7);
+        unsigned __int128 slots = wide_bucket_load(body, bucket, width);
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
-            to[slot] = (uint32_t)(wide >> slot * width & mask);
+            to[slot] = (uint32_t)(slots >> slot * width & mask);
         return;
     }
     uint64_t slots = bucket_load(body, bucket, width);

@@ -10,7 +10,8 @@
 
 /* ---- Slots ----------------------------------------------------------------------------- */
 
-uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot)
+/* In a strided table a 'bucket' is a cell, and its slot is 0. */
+static ALWAYS_INLINE uint32_t get_slot(const struct table *t, uint64_t bucket, unsigned slot)
 {
     return t->strided ? cell_get(t->body, bucket, t->width)
                       : slot_get(t->body, bucket, slot, t->width);
@@ -18,13 +19,13 @@ uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot)
 
 /* In a shared table other writers may change other slots in the same words, so the slot is
  * changed atomically. */
-static ALWAYS_INLINE void write_slot(const struct table *t, uint64_t bucket, unsigned slot,
-                                     uint32_t value)
+static ALWAYS_INLINE void set_slot(const struct table *t, uint64_t bucket, unsigned slot,
+                                   uint32_t value)
 {
     if (t->strided)
         cell_set(t->body, bucket, t->width, value);
     else if (t->versions)
-        slot_flip(t->body, bucket, slot, t->width, table_get(t, bucket, slot) ^ value);
+        slot_flip(t->body, bucket, slot, t->width, get_slot(t, bucket, slot) ^ value);
     else
         slot_set(t->body, bucket, slot, t->width, value);
 }
@@ -55,51 +56,34 @@ static ALWAYS_INLINE uint32_t value_of(const struct entry *e, unsigned i, bool s
     return strided ? strided_value(e, i) : e->fingerprint;
 }
 
-struct entry table_entry(const struct table *t, uint64_t bucket, unsigned slot)
+static ALWAYS_INLINE uint64_t slot_number(const struct table *t, uint64_t bucket, unsigned slot)
 {
-    uint32_t value = table_get(t, bucket, slot);
-    if (t->strided)
-        return strided_entry_in(bucket, value, t->nplaces);
-    return (struct entry){ value, bucket, table_other(t, bucket, value) };
-}
-
-static ALWAYS_INLINE unsigned copies_in(const struct table *t, uint64_t bucket, uint32_t value)
-{
-    uint32_t slots[BUCKET_SLOTS];
-    unsigned copies = 0;
-    bucket_get(t->body, bucket, t->width, slots);
-    for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
-        copies += slots[slot] == value;
-    return copies;
+    return t->strided ? bucket : bucket * BUCKET_SLOTS + slot;
 }
 
 unsigned table_copies(const struct table *t, const struct entry *e)
 {
     unsigned copies = 0;
-    if (!t->strided)
-        return copies_in(t, e->first, e->fingerprint) + copies_in(t, e->second, e->fingerprint);
     for (unsigned i = 0; i < STRIDED_CELLS; i++)
-        copies += cell_get(t->body, strided_cell(e, i), t->width) == strided_value(e, i);
+        if (t->strided)
+            copies += cell_get(t->body, strided_cell(e, i), t->width) == strided_value(e, i);
+        else
+            copies += (slot_get(t->body, e->first, i, t->width) == e->fingerprint) +
+                      (slot_get(t->body, e->second, i, t->width) == e->fingerprint);
     return copies;
 }
 
-static ALWAYS_INLINE bool is_first_copy(const struct table *t, const struct entry *e,
-                                        uint64_t bucket, unsigned slot, bool strided)
+bool table_is_first_copy(const struct table *t, const struct entry *e, uint64_t at)
 {
-    for (unsigned i = 0; i < home_count(strided); i++) {
-        uint64_t home = home_of(e, i, strided);
-        unsigned most = home < bucket ? BUCKET_SLOTS : home == bucket ? slot : 0;
-        if (most && find_value(t, home, value_of(e, i, strided), strided) < most)
+    for (unsigned i = 0; i < home_count(t->strided); i++) {
+        uint64_t home = home_of(e, i, t->strided);
+        if (slot_number(t, home, 0) >= at)
+            continue;
+        unsigned slot = find_value(t, home, value_of(e, i, t->strided), t->strided);
+        if (slot < BUCKET_SLOTS && slot_number(t, home, slot) < at)
             return false;
     }
     return true;
-}
-
-bool table_is_first_copy(const struct table *t, const struct entry *e, uint64_t bucket,
-                         unsigned slot)
-{
-    return t->strided ? is_first_copy(t, e, bucket, slot, true)
-                      : is_first_copy(t, e, bucket, slot, false);
 }
 
 /* Returns whether all slots in which an entry may lie hold copies of it.  Of a strided entry
@@ -109,9 +93,11 @@ static bool is_full_of(const struct table *t, const struct entry *e)
     if (!t->strided)
         return table_copies(t, e) == 2 * BUCKET_SLOTS;
     for (unsigned i = 0; i < STRIDED_CELLS; i++) {
-        struct entry in = table_entry(t, strided_cell(e, i), 0);
-        bool same_places = in.first == e->first || in.first == e->second;
-        if (in.fingerprint != e->fingerprint || !same_places)
+        uint32_t value = cell_get(t->body, strided_cell(e, i), t->width);
+        if (value >> 1 != e->fingerprint)
+            return false;
+        struct entry in = strided_entry_in(strided_cell(e, i), value, t->nplaces);
+        if (in.first != e->first && in.first != e->second)
             return false;
     }
     return true;
@@ -134,11 +120,21 @@ void table_unlock_two(uint8_t *lock, uint8_t *other)
 }
 
 /* The version changes first: a reader that misses the entry must see that it has changed. */
-void table_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t other)
+static ALWAYS_INLINE void clear_slot(const struct table *t, uint64_t bucket, unsigned slot,
+                                     uint64_t other)
 {
     if (t->versions)
         __atomic_fetch_add(table_version(t, bucket, other), 1, __ATOMIC_ACQ_REL);
-    write_slot(t, bucket, slot, 0);
+    set_slot(t, bucket, slot, 0);
+}
+
+void table_clear(const struct table *t, uint64_t at)
+{
+    struct entry e = table_entry(t, at);
+    if (t->strided)
+        clear_slot(t, at, 0, 0);
+    else
+        clear_slot(t, e.first, at % BUCKET_SLOTS, e.second);
 }
 
 /* ---- Making room ----------------------------------------------------------------------- */
@@ -243,14 +239,14 @@ static bool move_entry(const struct table *t, uint64_t from, unsigned branch, ui
 {
     const unsigned slot = t->strided ? 0 : branch;
     table_lock(t, from, to);
-    uint32_t entry = table_get(t, from, slot);
-    bool as_planned = !t->locks || (entry && table_get(t, to, free_slot) == 0 &&
+    uint32_t entry = get_slot(t, from, slot);
+    bool as_planned = !t->locks || (entry && get_slot(t, to, free_slot) == 0 &&
                                     table_other(t, from, entry) == to);
     if (as_planned) {
         if (t->strided) /* the lowest bit is which cell of a place it is */
             entry = branch == OWN_CELL ? entry ^ 1 : (entry & ~1U) | branch;
-        write_slot(t, to, free_slot, entry);
-        table_clear(t, from, slot, to);
+        set_slot(t, to, free_slot, entry);
+        clear_slot(t, from, slot, to);
     }
     table_unlock(t, from, to);
     return as_planned;
@@ -300,9 +296,14 @@ static NOINLINE bool make_room_in_buckets(const struct table *t, const struct en
     return make_room(t, e, false);
 }
 
-bool table_make_room(const struct table *t, const struct entry *e)
+/* Moves entries, so that this one gets an empty slot; another thread may then take that.
+ * Returns 0; or PERHAPS_ERR_COPIES or PERHAPS_ERR_FULL, and has changed nothing. */
+static int make_room_for(const struct table *t, const struct entry *e)
 {
-    return t->strided ? make_room_in_cells(t, e) : make_room_in_buckets(t, e);
+    if (is_full_of(t, e)) /* a search would meet nothing else */
+        return PERHAPS_ERR_COPIES;
+    bool made = t->strided ? make_room_in_cells(t, e) : make_room_in_buckets(t, e);
+    return made ? 0 : PERHAPS_ERR_FULL;
 }
 
 /* ---- Adding and removing ------------------------------------------------------------------ */
@@ -311,15 +312,16 @@ bool table_put(const struct table *t, const struct entry *e)
 {
     if (t->strided)
         return strided_put(t->body, t->width, e);
-    if (t->width <= NARROW_MAX && !t->versions)
-        return narrow_put(t->body, t->width, *e);
+    if (!t->versions)
+        return t->width <= NARROW_MAX ? narrow_put(t->body, t->width, *e)
+                                      : wide_put(t->body, t->width, *e);
     unsigned in_first = find_value(t, e->first, 0, false);
     unsigned in_second = find_value(t, e->second, 0, false);
     if (in_first + in_second == 2 * BUCKET_SLOTS)
         return false;
     bool to_first = in_first <= in_second;
-    write_slot(t, to_first ? e->first : e->second, to_first ? in_first : in_second,
-               e->fingerprint);
+    set_slot(t, to_first ? e->first : e->second, to_first ? in_first : in_second,
+             e->fingerprint);
     return true;
 }
 
@@ -330,7 +332,7 @@ static ALWAYS_INLINE bool remove_from(const struct table *t, const struct entry 
         uint64_t home = home_of(e, i, strided);
         unsigned slot = find_value(t, home, value_of(e, i, strided), strided);
         if (slot < BUCKET_SLOTS) {
-            table_clear(t, home, slot, home == e->first ? e->second : e->first);
+            clear_slot(t, home, slot, home == e->first ? e->second : e->first);
             return true;
         }
     }
@@ -342,6 +344,14 @@ bool table_remove(const struct table *t, const struct entry *e)
     return t->strided ? remove_from(t, e, true) : remove_from(t, e, false);
 }
 
+int table_put_by_moves(const struct table *t, const struct entry *e)
+{
+    int error = make_room_for(t, e);
+    if (!error)
+        table_put(t, e);
+    return error;
+}
+
 /* Tries again if other threads take the room that it has made. */
 int table_insert(const struct table *t, const struct entry *e, bool unless_present,
                  bool *was_present)
@@ -351,11 +361,8 @@ int table_insert(const struct table *t, const struct entry *e, bool unless_prese
         *was_present = unless_present && table_copies(t, e) > 0;
         bool done = *was_present || table_put(t, e);
         table_unlock(t, e->first, e->second);
-        if (done)
-            return 0;
-        if (is_full_of(t, e)) /* a search would meet nothing else */
-            return PERHAPS_ERR_COPIES;
-        if (!table_make_room(t, e))
-            return PERHAPS_ERR_FULL;
+        int error = done ? 0 : make_room_for(t, e);
+        if (done || error)
+            return error;
     }
 }

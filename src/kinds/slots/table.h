@@ -141,14 +141,27 @@ static ALWAYS_INLINE void place_prefetch(const uint8_t *body, uint64_t place, un
         PREFETCH(body + ((bit + nbits - 1) >> 3));
 }
 
-/* Returns whether an entry lies in one of its two buckets. */
-static ALWAYS_INLINE bool buckets_have(const uint8_t *body, unsigned width, struct entry e)
+/* Return whether an entry lies in one of its two buckets.  Wide buckets are lanes of a word of
+ * 128 bits. */
+static ALWAYS_INLINE bool narrow_have(const uint8_t *body, unsigned width, struct entry e)
 {
-    if (width > NARROW_MAX)
-        return (wide_bucket_match(body, e.first, width, e.fingerprint) |
-                wide_bucket_match(body, e.second, width, e.fingerprint)) != 0;
     return (bucket_lanes(body, e.first, width, e.fingerprint) |
             bucket_lanes(body, e.second, width, e.fingerprint)) != 0;
+}
+
+static ALWAYS_INLINE bool wide_have(const uint8_t *body, unsigned width, struct entry e)
+{
+    unsigned __int128 two = (unsigned __int128)1 << width | 1, ones = two << 2 * width | two;
+    unsigned __int128 copies = e.fingerprint * ones;
+    unsigned __int128 first = wide_bucket_load(body, e.first, width) ^ copies;
+    unsigned __int128 second = wide_bucket_load(body, e.second, width) ^ copies;
+    return ((((first - ones) & ~first) | ((second - ones) & ~second)) & ones << (width - 1)) !=
+           0;
+}
+
+static ALWAYS_INLINE bool buckets_have(const uint8_t *body, unsigned width, struct entry e)
+{
+    return width <= NARROW_MAX ? narrow_have(body, width, e) : wide_have(body, width, e);
 }
 
 /* Puts an entry into the emptier of its two buckets, which keeps both from filling up early:
@@ -167,6 +180,24 @@ static ALWAYS_INLINE bool narrow_put(uint8_t *body, unsigned width, struct entry
     bucket_fill(body, to_first ? e.first : e.second, width,
                 e.fingerprint * (lane >> (width - 1)));
     return true;
+}
+
+/* The same for slots of more than 16 bits, if the first free slots are known. */
+static ALWAYS_INLINE bool wide_put_at(uint8_t *body, unsigned width, struct entry e,
+                                      unsigned in_first, unsigned in_second)
+{
+    if (in_first + in_second == 2 * BUCKET_SLOTS)
+        return false;
+    bool to_first = in_first <= in_second;
+    slot_set(body, to_first ? e.first : e.second, to_first ? in_first : in_second, width,
+             e.fingerprint);
+    return true;
+}
+
+static ALWAYS_INLINE bool wide_put(uint8_t *body, unsigned width, struct entry e)
+{
+    return wide_put_at(body, width, e, bucket_find(body, e.first, width, 0),
+                       bucket_find(body, e.second, width, 0));
 }
 
 /* ---- Tables ------------------------------------------------------------------------------ */
@@ -212,26 +243,18 @@ static inline struct table table_make(uint8_t *body, uint64_t nplaces, unsigned 
                            .search_most = strided ? SEARCH_CELLS : SEARCH_MOST };
 }
 
-/* Looking at an entry.  In a strided table a 'bucket' is a cell, and its slot is 0. */
-
-uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot);
-
-/* Returns the entry that a slot holds, with the place where it lies first; 0 is the fingerprint
- * of an empty slot. */
-struct entry table_entry(const struct table *t, uint64_t bucket, unsigned slot);
+/* Looking at entries.  Slots are numbered from 0 on. */
 
 /* Returns how many copies of an entry there are. */
 unsigned table_copies(const struct table *t, const struct entry *e);
 
-/* Returns whether an entry lies in a slot, and none of its copies in a slot before this one. */
-bool table_is_first_copy(const struct table *t, const struct entry *e, uint64_t bucket,
-                         unsigned slot);
+/* Returns whether no copy of an entry lies in a slot before number 'at'. */
+bool table_is_first_copy(const struct table *t, const struct entry *e, uint64_t at);
 
 /* Changing a table.  In a shared table, table_clear(), table_put() and table_remove() are called
  * with the locks of the entry; the others take locks themselves. */
 
-/* Clears a slot of 'bucket'.  'other' is the other place of the entry in the slot. */
-void table_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t other);
+void table_clear(const struct table *t, uint64_t at);
 
 /* Puts an entry into an empty slot.  Returns false, and changes nothing, if there is none. */
 bool table_put(const struct table *t, const struct entry *e);
@@ -239,9 +262,9 @@ bool table_put(const struct table *t, const struct entry *e);
 /* Removes one copy of an entry.  Returns whether there was one. */
 bool table_remove(const struct table *t, const struct entry *e);
 
-/* Moves entries to other slots of theirs, so that this entry gets an empty one; another thread
- * may then take that.  Returns false, and changes nothing, if the search finds no way. */
-bool table_make_room(const struct table *t, const struct entry *e);
+/* Adds an entry whose slots are all full, in a table that no other thread writes.  Returns 0;
+ * or PERHAPS_ERR_COPIES or PERHAPS_ERR_FULL, and has changed nothing. */
+int table_put_by_moves(const struct table *t, const struct entry *e);
 
 /* Adds an entry; with 'unless_present', only if it is not there yet.  Sets *was_present to
  * whether it was there; without 'unless_present', to false.  Returns 0, PERHAPS_ERR_COPIES or
@@ -256,6 +279,17 @@ static ALWAYS_INLINE uint64_t table_other(const struct table *t, uint64_t bucket
     if (t->tail_shift) /* of a segment */
         return elastic_other_bucket(bucket, entry >> t->tail_shift);
     return cuckoo_other_bucket(bucket, entry, t->nplaces);
+}
+
+/* Returns the entry in a slot, with the place where it lies first; 0 is the fingerprint of an
+ * empty slot. */
+static ALWAYS_INLINE struct entry table_entry(const struct table *t, uint64_t at)
+{
+    if (t->strided)
+        return strided_entry_in(at, cell_get(t->body, at, t->width), t->nplaces);
+    const uint64_t bucket = at / BUCKET_SLOTS;
+    uint32_t value = slot_get(t->body, bucket, at % BUCKET_SLOTS, t->width);
+    return (struct entry){ value, bucket, table_other(t, bucket, value) };
 }
 
 /* Returns the version of a pair of places, whichever of them is 'a'. */
