@@ -12,6 +12,7 @@
 #include <perhaps_cluster.h>
 
 #include "report.h"
+#include <perhaps_fast.h>
 
 /* What the options ask for, and what follows from them. */
 struct setup {

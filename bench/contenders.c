@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include <perhaps_build.h>
+#include <perhaps_embed.h>
+#include <perhaps_fast.h>
+#include <perhaps_plan.h>
 
 #include "bench.h"
 

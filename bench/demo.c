@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include <perhaps_plan.h>
 
 static const double fpr = 0.001;
 

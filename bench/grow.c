@@ -3,6 +3,7 @@
  * All filters go through one pass before any goes through the next, so that each table is
  * printed as soon as its numbers are there. */
 #include "grow.h"
+#include <perhaps_plan.h>
 
 #include <err.h>
 #include <stdlib.h>

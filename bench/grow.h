@@ -13,6 +13,7 @@
 #define GROW_H
 
 #include "report.h"
+#include <perhaps_embed.h>
 
 /* One filter that grows, and what is known of it.  grow_all() makes it and frees
  * 'piece_nbytes'; 'row' becomes part of the facts of the run. */

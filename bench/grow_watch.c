@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "grow.h"
+#include <perhaps_plan.h>
 
 /* WATCH_KEYS: keys from one look to the next. */
 enum { STOPS_A_DOUBLING = 8, WATCH_KEYS = 4096, LAYER_STOPS = 3 };

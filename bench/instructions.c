@@ -7,6 +7,8 @@
  *     perhaps-instructions --build  prints what the counts depend on beside the sources */
 #include <err.h>
 #include <perhaps_build.h>
+#include <perhaps_fast.h>
+#include <perhaps_plan.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #
 # Counts the instructions of what perhaps-instructions does (or of those operations that have
 # TEXT in their names), and prints them for one key, beside the recorded ones.  Needs valgrind.
-#   --record  records them: in instructions.txt, and in the table of doc/PERFORMANCE.md
+#   --record  records them: in instructions.txt, and in doc/notebook/MEASUREMENTS.md
 #   --check   fails if one is more than 5 % above what was recorded; ends with 77 if another
 #             compiler or processor recorded it
 set -euo pipefail
@@ -11,7 +11,7 @@ export LC_ALL=C
 export PERHAPS_CPU=avx2 # valgrind has no AVX-512; a processor without AVX2 takes its best
 
 here=$(cd "$(dirname "$0")" && pwd)
-record=$here/instructions.txt document=$here/../doc/PERFORMANCE.md
+record=$here/instructions.txt document=$here/../doc/notebook/MEASUREMENTS.md
 bin=$here/../build/bin mode='' text=''
 while [ $# -gt 0 ]; do
     case $1 in

@@ -1,7 +1,7 @@
 /* instructions_inline.c - the operations of perhaps-instructions that make no calls. */
 #include "instructions.h"
 
-#include <perhaps_inline.h>
+#include <perhaps_fast.h>
 
 /* Defines an operation: it goes over all keys by a function of a view, which becomes a part of
  * the loop. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include <perhaps_live.h>
 
 enum { BATCH = 4096, INTERVAL_NS = 10000000, SYNCS = 300, SECTOR = 512 };
 

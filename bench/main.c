@@ -3,6 +3,7 @@
 #include <err.h>
 #include <math.h>
 #include <perhaps_build.h>
+#include <perhaps_plan.h>
 #include <signal.h>
 #include <string.h>
 
@@ -288,9 +289,9 @@ static void print_lines(const char *number)
     lines_print((uint64_t)count);
 }
 
-/* Prints bits a key by rate as plot.gp reads them: a block for each kind of fixed size, then
- * one for the information limit of log2(1/fpr) bits.  The last round of the loop, without a
- * kind, is that one. */
+/* Prints bits a key by rate as plot.gp reads them: a block for each kind of fixed size that goes
+ * by a rate, then one for the information limit of log2(1/fpr) bits.  The last round of the
+ * loop, without a kind, is that one. */
 static void print_bits(void)
 {
     enum { STEPS_A_DECADE = 12, DECADES = 9 };
@@ -298,17 +299,24 @@ static void print_bits(void)
     struct perhaps_plan plan;
     for (size_t k = 0; kind; k++) {
         kind = perhaps_kind_at(k);
-        if (kind && kind->abilities & (PERHAPS_CAN_GROW | PERHAPS_CAN_FORGET))
+        bool begun = false;
+        if (kind && (kind->abilities & (PERHAPS_CAN_GROW | PERHAPS_CAN_FORGET) ||
+                     !strcmp(kind->name, "against"))) /* goes by the second list */
             continue;
-        printf("\"%s\"\n", kind ? kind->name : "information limit");
         for (int i = STEPS_A_DECADE / 3; i <= DECADES * STEPS_A_DECADE; i++) {
             double fpr = pow(10, -i / (double)STEPS_A_DECADE);
             struct perhaps_options options = { .capacity = 1000000, .fpr = fpr };
             options.kind = kind ? kind->name : NULL;
-            if (!perhaps_plan_for(&options, &plan))
-                printf("%g %g\n", fpr, kind ? plan.bits_per_key : -log2(fpr));
+            options.needs = kind ? kind->abilities & PERHAPS_CAN_BUILD : 0;
+            if (perhaps_plan_for(&options, &plan))
+                continue;
+            if (!begun)
+                printf("\"%s\"\n", kind ? kind->name : "information limit");
+            begun = true;
+            printf("%g %g\n", fpr, kind ? plan.bits_per_key : -log2(fpr));
         }
-        printf("\n\n");
+        if (begun)
+            printf("\n\n");
     }
 }
 

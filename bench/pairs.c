@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "report.h"
+#include <perhaps_plan.h>
+#include <perhaps_sets.h>
 
 /* Two filters of one kind that are half full, and have half of their keys in common. */
 struct pair {

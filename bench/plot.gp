@@ -31,8 +31,8 @@ set ytics (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 do for [name in 'speed peers'] {
 if (blocks(name) == 0) { continue }
 set output out.name.'.svg'
-set title (name eq 'speed' ? 'Asking for absent keys, many in a call, one thread, 0.1 %' : \
-    'Asking other libraries for absent keys, by the fastest call of each, 0.1 %')
+set title (name eq 'speed' ? 'Queries for absent keys, many in a call, one thread, 0.1 %' : \
+    'Other libraries: queries for absent keys, by the fastest call of each, 0.1 %')
 last = blocks(name) - 1
 plot for [i = 0:last - 1] data.name.'.dat' index i using 1:2 smooth unique with linespoints \
         lw 2 pt 7 ps 0.6 lc rgb colour[i % 10 + 1] title columnheader(1), \
@@ -45,6 +45,7 @@ set logscale x 10
 
 if (blocks('bits') > 0) {
 set output out.'bits.svg'
+set bmargin at screen 0.37
 set title 'Memory at a million keys; points: other libraries, as measured'
 set xlabel 'false-positive rate'
 set ylabel 'bits a key'
@@ -63,15 +64,16 @@ plot for [i = 0:last - 1] data.'bits.dat' index i using 1:2 with lines lw 2 \
 }
 
 if (blocks('grow_bits') > 0) {
+set bmargin at screen 0.33
 set xlabel 'keys'
 set xrange [1000:*]
 set xtics ('1,000' 1e3, '10,000' 1e4, '100,000' 1e5, '1 M' 1e6, '10 M' 1e7, '100 M' 1e8, \
     '1 G' 1e9)
 
 set output out.'grow_bits.svg'
-set title 'Filters that grow from 1,000 keys: memory'
+set title 'Filters that grow from 1,000 keys, at 1 %: memory'
 set ylabel 'bits a key'
-set yrange [0:80]
+set yrange [0:60]
 set ytics 10
 last = blocks('grow_bits') - 1
 plot for [i = 0:last - 1] data.'grow_bits.dat' index i using 1:2 with lines lw 2 \

@@ -10,15 +10,17 @@ data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
 mkdir -p "$plots"
 
-# Measures what the figures show.  Ribbon filters, and at a gigabyte most, would take too long.
+# Measures what the figures show: our kinds (speed.svg), and one of them beside other libraries
+# (peers.svg).  RocksDB's ribbon, and at a gigabyte most peers, would take too long.
 measure() {
-    own=blocked,cuckoo,bloom,counting,elastic
     peers=libbloom,rocksdb-bloom,blobloom,guava
     run() { "$bin/perhaps-bench" --load 0 --threads 1 "$@"; }
+    run --keys 30k,100k,300k,1M,3M,10M,30M,100M --fpr 0.1% --repeat 3 \
+        --kind blocked,strided,cuckoo,bloom,counting,elastic,ribbon --json "$data/kinds.json"
     run --keys 30k,100k,300k,1M,3M,10M --fpr 0.1% --repeat 3 \
-        --kind $own,$peers,rocksdb-ribbon --json "$data/sizes.json"
-    run --keys 30M,100M --fpr 0.1% --repeat 2 --kind $own,$peers --json "$data/large.json"
-    run --keys 550M --fpr 0.1% --repeat 2 --kind blocked,cuckoo,bloom,rocksdb-bloom,blobloom \
+        --kind blocked,$peers,rocksdb-ribbon --json "$data/sizes.json"
+    run --keys 30M,100M --fpr 0.1% --repeat 2 --kind blocked,$peers --json "$data/large.json"
+    run --keys 550M --fpr 0.1% --repeat 2 --kind blocked,rocksdb-bloom,blobloom \
         --json "$data/gigabyte.json"
     run --keys 1M --fpr 10%,1%,0.01%,0.001% --repeat 2 \
         --kind $peers,rocksdb-ribbon,seiflotfy --json "$data/rates.json"
@@ -28,9 +30,12 @@ measure() {
 # Writes what plot.gp draws, a file for each figure.  Each line of a figure is a block, with its
 # name in quotes before it and two empty lines behind it.  The last block is what the others are
 # compared with.  The sed brings the JSON into a form that awk can read without a parser: a line
-# for each row, and for each stop of a filter that grows.
+# for each row, and for each stop of a filter that grows.  Rows of different runs stand in one
+# figure only if they are of one machine: so those of a run without peers go to speed.svg, and
+# those of a run with peers to peers.svg.
 write_data() {
     for json in "$@"; do
+        grep -q '"peer": true' "$json" && echo '{"run": "peers"}' || echo '{"run": "own"}'
         sed 's/^ *//' "$json" | tr -d '\n' | sed 's/{"\(filter\|keys\)"/\n&/g' | sed 1d
         echo
     done >"$data/rows"
@@ -52,22 +57,26 @@ write_data() {
             printf "%s\n%s\n\n", names[blocks, i], block[blocks, names[blocks, i]] > \
                 (data "/" file ".dat")
     }
+    /^{"run"/ { of_peers = /"peers"/ }
     /^{"filter"/ {
         kind = value("filter"); rate = value("fpr"); is_peer = /"peer": true/
         grows = value("grows") == "true" && !/"problem"/
-        if (grows && !grown) {
-            grown = kind
+        # Two lines of bits are enough: the first filter of each kind at 1 %.
+        grown = grows && rate == 0.01 && !(value("kind") in lines) ? kind : ""
+        if (grown) lines[value("kind")]
+        if (grown && !fixed) {
+            compared = kind
             fixed = value("fixed")
             sub("\"$", ", planned for so many\"", fixed)
         }
         if (grows && !(rate in asker)) asker[rate] = kind
     }
     grows && /^{"keys"/ {
-        put("grow_bits", kind, value("keys"), value("bits_per_key"))
+        if (grown) put("grow_bits", kind, value("keys"), value("bits_per_key"))
         put("grow_fpr", kind, value("keys"), value("fpr_now"))
         if (kind == asker[rate])
             put("grow_asked", sprintf("\"%g%% is asked for\"", 100 * rate), value("keys"), rate)
-        if (kind == grown)
+        if (kind == compared)
             put("grow_fixed", fixed, value("keys"), value("fixed_bits_per_key"))
     }
     !/"absent"/ || /"fixed"/ || /"problem"/ { next }
@@ -79,16 +88,18 @@ write_data() {
     {
         size = value("body_bytes"); fastest = /"batched"/ ? "\"batched\"" : "\"single\""
         ns = value("ns", fastest, "\"absent\"")
-        put(is_peer ? "peers" : "speed", kind, size, ns)
+        if (is_peer || !of_peers) put(is_peer ? "peers" : "speed", kind, size, ns)
         if (!is_peer && !own) own = kind
         if (kind != own) next
+        put(of_peers ? "peers_bare" : "bare", "\"bare read of one line\"", size, \
+            value("bare_ns", fastest, "\"absent\""))
+        if (!of_peers) next
         put("own", "\"perhaps, many in a call\"", size, ns)
         put("own", "\"perhaps, one in a call\"", size, value("ns", "\"single\"", "\"absent\""))
-        put("bare", "\"bare read of one line\"", size, value("bare_ns", fastest, "\"absent\""))
     }
     END {
         write("speed", "speed"); write("speed", "bare")
-        write("peers", "own"); write("peers", "peers"); write("peers", "bare")
+        write("peers", "own"); write("peers", "peers"); write("peers", "peers_bare")
         write("bits_peers", "bits_peers")
         write("grow_bits", "grow_bits"); write("grow_bits", "grow_fixed")
         write("grow_fpr", "grow_fpr"); write("grow_asked", "grow_asked")

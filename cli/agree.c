@@ -1,5 +1,6 @@
 /* agree.c - keys are made of lines as they were when the filter was made. */
 #include "agree.h"
+#include <perhaps_file.h>
 
 #include <string.h>
 

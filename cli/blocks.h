@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "stream.h"
+#include <perhaps_fast.h>
 
 /* A block ends with the last record that ends within one read of at most this many bytes.  So
  * it holds at most this many records from files.  The text and all that is found out about it

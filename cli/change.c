@@ -20,6 +20,8 @@
 #include "streamed.h"
 #include "target.h"
 #include "window.h"
+#include <perhaps_live.h>
+#include <perhaps_plan.h>
 
 /* What the verb does, for its stages and its report.  Lives on the stack of the verb. */
 struct change {

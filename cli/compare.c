@@ -4,6 +4,7 @@
 #include "messages.h"
 #include "numbers.h"
 #include "target.h"
+#include <perhaps_sets.h>
 
 /* Adds a number and its standard error to the facts.  A number without a bound has the error
  * null. */

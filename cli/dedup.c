@@ -29,6 +29,7 @@
 #include "streamed.h"
 #include "target.h"
 #include "window.h"
+#include <perhaps_live.h>
 
 /* ---- The filters ---------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  * How many keys there are is known from -n, or estimated from the beginning of files.  Only a
  * number of the user is a reason to refuse: an estimate may be wrong. */
 #include "disk.h"
+#include <perhaps_plan.h>
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* durable.c - dedup --durable. */
 #define _GNU_SOURCE 1 /* sync_file_range() */
 #include "durable.h"
+#include <perhaps_live.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -15,6 +15,7 @@
  * If so many lines are repeats that most different lines may be suspects, the filters would
  * save little: all lines then go through the table. */
 #include "exact.h"
+#include <perhaps_plan.h>
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #define EXACT_TABLE_H
 
 #include <perhaps.h>
+#include <perhaps_fast.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include <perhaps.h>
+#include <perhaps_plan.h>
 #include <stdio.h>
 #include <string.h>
 

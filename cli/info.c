@@ -13,6 +13,9 @@
 #include "remote.h"
 #include "target.h"
 #include "window.h"
+#include <perhaps_embed.h>
+#include <perhaps_live.h>
+#include <perhaps_plan.h>
 
 /* ---- Facts of a filter ----------------------------------------------------------------- */
 

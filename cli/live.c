@@ -3,6 +3,7 @@
 #include "numbers.h"
 #include "streamed.h"
 #include "target.h"
+#include <perhaps_live.h>
 
 /* Ends the program if the filter is not live. */
 static void expect_live(const char *path)

@@ -5,6 +5,7 @@
  * getopt_long() gets its tables from the rows of the verb.  Rules about several options are
  * checked at the end, in check_together() and check_place(). */
 #include "options.h"
+#include <perhaps_plan.h>
 
 #include <getopt.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * Records that are printed as they are stay in the text of their block: those that are wanted
  * are moved together.  Output that adds something to the records has a room of its own. */
 #include "output.h"
+#include <perhaps_plan.h>
 
 #include <errno.h>
 #include <inttypes.h>

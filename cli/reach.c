@@ -1,5 +1,6 @@
 /* reach.c - how far a verb has come with a live file. */
 #include "reach.h"
+#include <perhaps_live.h>
 
 #include <errno.h>
 #include <limits.h>

@@ -3,6 +3,7 @@
  * A kind is chosen by what it must be able to do, so that the verbs need not know the kinds.
  * Only --count and --integers name one: see counts_on and KIND_OF_INTEGERS. */
 #include "request.h"
+#include <perhaps_plan.h>
 
 #include <errno.h>
 #include <fcntl.h>

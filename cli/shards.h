@@ -7,6 +7,7 @@
 #define SHARDS_H
 
 #include "lines.h"
+#include <perhaps_fast.h>
 
 #define SHARDS_MAX 8
 

@@ -11,6 +11,9 @@
 #include "numbers.h"
 #include "stop.h"
 #include "target.h"
+#include <perhaps_live.h>
+#include <perhaps_plan.h>
+#include <perhaps_sets.h>
 
 /* ---- Errors ------------------------------------------------------------------------------ */
 

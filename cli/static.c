@@ -1,6 +1,7 @@
 /* static.c - filters that are built once: their keys, values and others on the way to the
  * builder. */
 #include "static.h"
+#include <perhaps_plan.h>
 
 #include <errno.h>
 #include <string.h>

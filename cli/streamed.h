@@ -3,6 +3,7 @@
 #define STREAMED_H
 
 #include <perhaps.h>
+#include <perhaps_file.h>
 
 #include "options.h"
 

@@ -4,6 +4,8 @@
  * has saved the new one.  A verb that changes a file in place has the lock of the library,
  * which several processes share. */
 #include "target.h"
+#include <perhaps_live.h>
+#include <perhaps_plan.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -365,7 +367,8 @@ void target_settle_damage(const struct target *target)
 
 void target_load(struct target *target, const char *from)
 {
-    open_file(target, from, target->in_place ? PERHAPS_MODE_LIVE : PERHAPS_MODE_LOAD, false);
+    open_file(target, from, target->in_place ? PERHAPS_MODE_IN_PLACE : PERHAPS_MODE_LOAD,
+              false);
 }
 
 bool target_takes_in_place(const char *path)

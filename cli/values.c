@@ -1,5 +1,6 @@
 /* values.c - reads and checks the values of options. */
 #include "values.h"
+#include <perhaps_plan.h>
 
 #include <ctype.h>
 #include <errno.h>

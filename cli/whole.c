@@ -9,6 +9,7 @@
 #include "messages.h"
 #include "numbers.h"
 #include "target.h"
+#include <perhaps_sets.h>
 
 /* ---- Create ------------------------------------------------------------------------ */
 

@@ -10,6 +10,8 @@
  * is ahead all the same, since a clock was wrong, is told of, and brought back by --set-back.
  * No line is left out for its time: the clock may be the one that is wrong. */
 #include "window.h"
+#include <perhaps_plan.h>
+#include <perhaps_window.h>
 
 #include <stdio.h>
 

@@ -12,6 +12,7 @@
 #define BATCH_H
 
 #include "handle.h"
+#include <perhaps_fast.h>
 
 /* UNKNOWN: no layer has answered "perhaps" yet.  ABSENT: all layers have answered "no".
  * ADDED: it was not there, and is now.  ADDED_TOO: an older layer has it, and it was added to

@@ -1,5 +1,6 @@
 /* calls.c - the lists, the table of ids and the heap of deadlines of calls.h. */
 #include "calls.h"
+#include <perhaps_fast.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 
 #include <hiredis.h>
 #include <perhaps_layout.h>
+#include <perhaps_plan.h>
 
 #include "resp.h"
 

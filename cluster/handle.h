@@ -15,6 +15,8 @@
 #include "description.h"
 #include "exchange.h"
 #include "redisson.h"
+#include <perhaps_layout.h>
+#include <perhaps_plan.h>
 
 /* How many keys are under way at once. */
 enum { BATCH_KEYS = PERHAPS_CLUSTER_BATCH };

@@ -1,5 +1,6 @@
 /* layers.c - reads the description of a filter, and opens its layers one after the other. */
 #include "layers.h"
+#include <perhaps_fast.h>
 
 #include <math.h>
 #include <stdio.h>

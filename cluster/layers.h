@@ -13,6 +13,7 @@
 #define LAYERS_H
 
 #include "handle.h"
+#include <perhaps_layout.h>
 
 /* Reads the description and opens the filter; closes what was open before.  On failure nothing
  * is open. */

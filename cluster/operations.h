@@ -4,6 +4,7 @@
 #define OPERATIONS_H
 
 #include "handle.h"
+#include <perhaps_layout.h>
 
 /* checks.c.  Writes the description and the counts of the filter whose first layer is planned;
  * or sets *taken if there is one of that name, and changes nothing.  Returns an error if a

@@ -12,11 +12,11 @@ function(packed FILE AS)
 endfunction()
 
 # documents(PLACE PATHS): copies files and folders of the sources, for readers: without the data
-# of figures, what is for CMake, and how the tests went.
+# of figures, and what is for CMake.
 function(documents PLACE)
   foreach(path ${ARGN})
     file(COPY ${CPACK_PERHAPS_SOURCE}/${path} DESTINATION ${PLACE} NO_SOURCE_PERMISSIONS
-         PATTERN *.json EXCLUDE PATTERN CMakeLists.txt EXCLUDE PATTERN RUNS.md EXCLUDE
+         PATTERN *.json EXCLUDE PATTERN CMakeLists.txt EXCLUDE
          PATTERN perhaps.1 EXCLUDE PATTERN __pycache__ EXCLUDE)
   endforeach()
 endfunction()

@@ -2,8 +2,10 @@
 # one for each binding, whose own CMakeLists.txt says what belongs to it and where.
 
 set(LIBRARIES perhaps_shared perhaps_static)
-set(HEADERS include/perhaps.h include/perhaps_file.h include/perhaps_build.h
-            include/perhaps_inline.h include/perhaps_layout.h)
+set(HEADERS include/perhaps.h)
+foreach(name plan file live sets window build fast embed layout)
+  list(APPEND HEADERS include/perhaps_${name}.h)
+endforeach()
 set(PC_FILES perhaps)
 if(PERHAPS_CLUSTER)
   list(APPEND LIBRARIES perhaps_cluster_shared perhaps_cluster_static)

@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <perhaps.h>
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -5,6 +5,7 @@
  * cost here: pages that are skipped, although they were never fetched.
  * Run: build/examples/crawler   (returns 0 if none was fetched twice and few were skipped) */
 #include <perhaps.h>
+#include <perhaps_fast.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -8,6 +8,7 @@
  * Shows: layouts; why a seed is no secret; what to do where strangers choose the keys.
  * Run: build/examples/known_seed   (returns 0 if the attack works without a secret only) */
 #include <perhaps.h>
+#include <perhaps_fast.h>
 #include <perhaps_layout.h>
 #include <stdio.h>
 #include <string.h>

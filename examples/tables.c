@@ -2,6 +2,7 @@
  * Shows: a filter that is built once for each table; mapped files; which reads filters save.
  * Run: build/examples/tables   (returns 0 if no key is missed, and most reads are saved) */
 #include <perhaps_build.h>
+#include <perhaps_embed.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,6 +3,9 @@
 #include "api_fuzz.h"
 #include "filter/counted.h"
 #include "kinds/kinds.h"
+#include <perhaps_build.h>
+#include <perhaps_live.h>
+#include <perhaps_window.h>
 
 /* ---- Bytes ------------------------------------------------------------------------------- */
 

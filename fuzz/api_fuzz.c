@@ -8,6 +8,7 @@
  * for one key do; a filter that was written and read is the same; no memory is lost. */
 #include "api_fuzz.h"
 #include "kinds/kinds.h"
+#include <perhaps_sets.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

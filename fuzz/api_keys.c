@@ -1,6 +1,8 @@
 /* api_keys.c - the calls of api_fuzz.c with keys.  The calls for many keys must do what those
  * for one key do. */
 #include "api_fuzz.h"
+#include <perhaps_build.h>
+#include <perhaps_sets.h>
 
 enum { BATCH_KEYS = 3 * 255 };
 

@@ -4,7 +4,7 @@
 #define API_MODEL_H
 
 #include "filter/filter.h"
-#include "perhaps_build.h"
+#include "perhaps_embed.h"
 #include "support/hostile.h" /* must() */
 
 /* ---- Keys -------------------------------------------------------------------------------- */

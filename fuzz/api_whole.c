@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "api_fuzz.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 /* ---- The whole filter -------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/hostile.h"
+#include <perhaps_sets.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -9,6 +9,7 @@
 
 #include "kinds/kinds.h"
 #include "support/hostile.h"
+#include <perhaps_file.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -22,6 +22,7 @@
 
 #include "store/record.h"
 #include "support/hostile.h"
+#include <perhaps_sets.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
@@ -410,7 +411,7 @@ static void follow_it(const struct laid *laid, uint8_t how, const struct told *w
 /* Ends a filter as the end of its process does. */
 static void die(perhaps_filter *f)
 {
-    struct journal *j = (struct journal *)f->recording;
+    struct journal *j = f->journal;
     j->process = 0; /* as if this were a child of its process */
     perhaps_free(f);
 }

@@ -12,6 +12,7 @@
 #include "link.h"
 #include "redisson.h"
 #include "slots.h"
+#include <perhaps_fast.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "support/hostile.h"
+#include <perhaps_embed.h>
+#include <perhaps_sets.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 int sqlite3_perhapssqlite_init(sqlite3 *db, char **error_text,

@@ -110,10 +110,6 @@ PERHAPS_API int perhaps_builder_save_new(perhaps_builder *builder, const char *p
 /* Returns how many keys were given, repeated ones each time.  Nobody may add meanwhile. */
 PERHAPS_API uint64_t perhaps_builder_keys(const perhaps_builder *builder);
 
-/* Returns how many bytes are in the temporary file; "against" has two.  Nobody may add
- * meanwhile. */
-PERHAPS_API uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *builder);
-
 /* Returns how many bytes that will be when so many keys were given, repeated ones each time,
  * and of "against" as many others as 'against.others' says, most of which it takes for what
  * they are.  For one thread that gives keys of other kinds it is exact; several threads may
@@ -132,6 +128,24 @@ PERHAPS_API const char *perhaps_builder_folder(const perhaps_builder *builder);
 
 /* Releases the builder, and its keys if it was not finished.  NULL is allowed. */
 PERHAPS_API void perhaps_builder_free(perhaps_builder *builder);
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+/* Sets *value to the value that was stored with a key (perhaps_builder_add_values()); 'value'
+ * may not be NULL.  Returns 0; PERHAPS_ERR_NOT_FOUND for a key that was certainly not given;
+ * PERHAPS_ERR_UNSUPPORTED for a filter without values; PERHAPS_ERR_DAMAGED for a filter that
+ * was opened with 'check', if the value lies on a damaged page; or PERHAPS_ERR_ARGUMENT or
+ * PERHAPS_ERR_SECRET as perhaps_add().  Of a key that was given the value is always right; any
+ * other key gets a random one with the probability fpr, and otherwise PERHAPS_ERR_NOT_FOUND. */
+PERHAPS_API int perhaps_lookup(const perhaps_filter *filter, const void *key, size_t key_nbytes,
+                               uint32_t *value);
+
+/* Sets value[i] and present[i] for key i: present[i] is false where perhaps_lookup() returns
+ * PERHAPS_ERR_NOT_FOUND, and the value is 0 then.  Neither may be NULL.  Returns 0; or an error
+ * of perhaps_lookup() that one of the keys met, and then sets all to 0 and false. */
+PERHAPS_API int perhaps_lookup_many(const perhaps_filter *filter,
+                                    const struct perhaps_keys *keys, uint32_t *value,
+                                    bool *present);
 
 /* ---- A great many keys ------------------------------------------------------------------ */
 

@@ -4,6 +4,7 @@
 
 #include "server.h"
 #include <perhaps.h>
+#include <perhaps_embed.h>
 
 /* Returns 'nbytes' bytes that are zero; or NULL if there is too little memory.  For the command
  * of a client that is more than perhaps_host_memory_nbytes(), or than maxmemory leaves.  Blocks

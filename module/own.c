@@ -12,6 +12,9 @@
 
 #include "memory.h"
 #include "own.h"
+#include <perhaps_plan.h>
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 /* ---- Make ------------------------------------------------------------------------------- */
 

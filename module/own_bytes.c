@@ -26,6 +26,8 @@
 
 #include "memory.h"
 #include "own.h"
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 /* The size of a piece, less than DUMP_MOST_NBYTES: jemalloc gives blocks of more than 8 MiB
  * back to the system at once, and the kernel must then clear new ones. */

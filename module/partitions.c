@@ -24,7 +24,9 @@
  * Replicas and the AOF get a SETRANGE of each block that has changed: they need no module. */
 
 #include <endian.h>
+#include <perhaps_fast.h>
 #include <perhaps_layout.h>
+#include <perhaps_plan.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -25,6 +25,7 @@
 #include "redisbloom.h"
 #include "running.h"
 #include "settings.h"
+#include <perhaps_plan.h>
 
 enum {
     ENCODING = 4,

@@ -11,6 +11,7 @@
 #include "utils/builtins.h"
 
 #include <perhaps_build.h>
+#include <perhaps_sets.h>
 
 /* What an aggregate has so far. */
 struct pool {

@@ -1,5 +1,7 @@
 /* ask.c - questions to a filter, and what it tells of itself. */
 #include "extension.h"
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 #include "common/hashfn.h"
 #include "utils/builtins.h"

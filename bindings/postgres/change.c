@@ -1,5 +1,6 @@
 /* change.c - filters with keys added or removed, and unions.  Each makes a new value. */
 #include "extension.h"
+#include <perhaps_sets.h>
 
 #include "miscadmin.h"
 #include "utils/array.h"

@@ -1,5 +1,6 @@
 /* errors.c - errors of the library to errors of PostgreSQL. */
 #include "extension.h"
+#include <perhaps_sets.h>
 
 #include "miscadmin.h"
 

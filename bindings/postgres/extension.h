@@ -17,6 +17,7 @@
 #endif
 
 #include <perhaps.h>
+#include <perhaps_fast.h>
 
 /* Returns the size of a value that is neither compressed nor outside of its row.
  * VARSIZE_ANY_EXHDR() does so, too, but mixes signed and unsigned numbers (PostgreSQL 17). */

@@ -5,6 +5,8 @@
  * another file has taken its name.  The name is that of a regular file in the folder itself: no
  * path, no symbolic link, no hidden file. */
 #include "extension.h"
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 #include "access/xact.h"
 #include "storage/fd.h"

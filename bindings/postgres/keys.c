@@ -3,6 +3,7 @@
  * bindings/README.md has the rule: text as UTF-8, bytea as it is, integers of any width as 8
  * bytes, little-endian in two's complement, uuid as its 16 bytes. */
 #include "extension.h"
+#include <perhaps_file.h>
 
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"

@@ -1,5 +1,7 @@
 /* values.c - the type perhaps: its text and bytes, filters of values, and values of filters. */
 #include "extension.h"
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 #include "libpq/pqformat.h"
 #include "utils/builtins.h"

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "extension.h"
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
 
 static const char contains_name[] = "perhaps_contains", count_name[] = "perhaps_count";
 static const char add_name[] = "perhaps_add", remove_name[] = "perhaps_remove";

@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "extension.h"
+#include <perhaps_build.h>
+#include <perhaps_embed.h>
+#include <perhaps_fast.h>
+#include <perhaps_plan.h>
 
 static const char build_name[] = "perhaps_build";
 

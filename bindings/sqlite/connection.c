@@ -22,6 +22,8 @@
 #include <sys/stat.h>
 
 #include "extension.h"
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 /* How many filters of BLOBs are kept, and how many files, beside those that the program has
  * allowed. */

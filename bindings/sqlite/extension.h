@@ -7,7 +7,7 @@
 #ifndef EXTENSION_H
 #define EXTENSION_H
 
-#include <perhaps_build.h>
+#include <perhaps.h>
 #include <sqlite3ext.h>
 
 SQLITE_EXTENSION_INIT3

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "extension.h"
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 static const char info_name[] = "perhaps_info";
 

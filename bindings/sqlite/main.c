@@ -1,5 +1,7 @@
 /* main.c - what SQLite calls when it loads the extension. */
 #include "extension.h"
+#include <perhaps_embed.h>
+#include <perhaps_sets.h>
 
 SQLITE_EXTENSION_INIT1
 

@@ -1,5 +1,6 @@
 /* merge.c - perhaps_merge(filter), an aggregate. */
 #include "extension.h"
+#include <perhaps_sets.h>
 
 static const char merge_name[] = "perhaps_merge";
 

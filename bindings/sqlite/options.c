@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "extension.h"
+#include <perhaps_plan.h>
 
 static bool read_number(const char *text, uint64_t *number)
 {

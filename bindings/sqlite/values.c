@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "extension.h"
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 /* ---- Errors -------------------------------------------------------------------------- */
 

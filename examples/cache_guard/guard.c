@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cache_guard.h"
+#include <perhaps_file.h>
 
 /* How long a look-up waits for servers, and for how long after that they are not asked. */
 enum { PATIENCE_MS = 2000, SILENCE_S = 1 };
@@ -25,7 +26,7 @@ static void fail(const struct guard *guard, int error)
  * which one stays. */
 static int open_file(struct guard *guard, bool create)
 {
-    struct perhaps_open_options live = { .mode = PERHAPS_MODE_LIVE,
+    struct perhaps_open_options live = { .mode = PERHAPS_MODE_IN_PLACE,
                                          .hashing = guard->options.hashing };
     perhaps_filter *empty;
     int error = perhaps_open(guard->where, &live, &guard->filter);

@@ -54,7 +54,7 @@ static inline uint32_t bits_set32(uint32_t word)
 enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
 
 /* Odd multipliers without structure: 2^64 divided by the golden ratio, and the first digits of
- * pi.  (perhaps_inline.h has those of e.) */
+ * pi.  (perhaps_fast.h has those of e.) */
 #define ODD_GOLDEN UINT64_C(0x9E3779B97F4A7C15)
 #define ODD_PI     UINT64_C(0x243F6A8885A308D3)
 

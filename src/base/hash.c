@@ -3,6 +3,7 @@
  * The first 8 bytes of a hash, as a little-endian integer, are its 'place', and the last 8 are
  * its 'mark'.  For XXH3 these are low64 and high64.  The order is part of the file format. */
 #include "hash.h"
+#include <perhaps_plan.h>
 
 #include <sodium/crypto_shorthash_siphash24.h>
 #include <sodium/utils.h>

@@ -3,6 +3,7 @@
 #define MEMORY_H
 
 #include <perhaps.h>
+#include <perhaps_embed.h>
 
 /* Returns the caller's allocator, or if that is NULL the system's.  The latter maps large
  * blocks as zeroed pages, and asks the kernel for huge ones: a query is one random memory

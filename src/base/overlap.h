@@ -4,6 +4,7 @@
 #define OVERLAP_H
 
 #include <perhaps.h>
+#include <perhaps_sets.h>
 
 /* How the keys of a filter mark cells.  A cell is a bit, a counter, or a fingerprint in a pair
  * of buckets. */

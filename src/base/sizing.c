@@ -1,5 +1,6 @@
 /* sizing.c - how many cells a filter needs to keep the fpr that was asked. */
 #include "sizing.h"
+#include <perhaps_plan.h>
 
 #include <math.h>
 

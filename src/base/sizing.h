@@ -1,7 +1,7 @@
 /* sizing.h - the mathematics of sizing: how many cells a filter needs to keep the fpr that was
  * asked.
  *
- * A cell is a bit or a counter; a key marks some cells.  doc/KINDS.md has the derivations. */
+ * A cell is a bit or a counter; a key marks some cells.  doc/THEORY.md has the derivations. */
 #ifndef SIZING_H
 #define SIZING_H
 

@@ -3,7 +3,7 @@
 #define XXH3_H
 
 #define XXH_INLINE_ALL
-#include <perhaps_inline.h>
+#include <perhaps_fast.h>
 #include <xxhash.h>
 
 #include "bytes.h"

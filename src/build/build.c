@@ -159,12 +159,6 @@ uint64_t perhaps_builder_keys(const perhaps_builder *b)
     return b->kind ? b->moved + b->pile.nrecords : b->filter ? b->filter->counters->keys : 0;
 }
 
-uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *b)
-{
-    uint64_t nbytes = b->kind ? b->pile.spilled_nbytes : 0;
-    return has_others(b) ? nbytes + b->others.spilled_nbytes : nbytes;
-}
-
 uint64_t perhaps_builder_disk_nbytes(const perhaps_builder *b, uint64_t keys)
 {
     uint64_t nbytes = b->kind ? pile_disk_nbytes(&b->pile, keys) : 0;

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <perhaps_build.h>
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
 #include <pthread.h>
 
 #include "../core/plan.h"
+#include "../pile/pile.h"
 #include "../store/store.h"
 
 struct perhaps_builder {

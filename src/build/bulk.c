@@ -125,7 +125,7 @@ static void divide(struct perhaps_bulk *b, uint64_t memory_nbytes)
 {
     const perhaps_filter *f = b->filter;
     const uint64_t nbytes = f->geometry.body_nbytes, lines = (nbytes + 63) >> LINE_BITS;
-    if (!f->loops.lines || f->shared || f->recording || filter_may_add(f) ||
+    if (!f->loops.lines || f->shared || f->changer->locked || filter_may_add(f) ||
         (nbytes < WORTHWHILE_NBYTES && !memory_nbytes))
         return;
     while ((lines - 1) >> b->shift >= REGIONS_MOST ||

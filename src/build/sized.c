@@ -8,6 +8,7 @@
  * If there is no file, and the pile takes too much memory, its keys go to a filter that is
  * larger than it needs to be, and so do all later keys; it is folded at the end. */
 #include "builder.h"
+#include <perhaps_sets.h>
 
 int sized_begin(perhaps_builder *b, const struct perhaps_options *options)
 {

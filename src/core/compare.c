@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../filter/filter.h"
+#include <perhaps_sets.h>
 
 static uint64_t greatest_divisor(uint64_t a, uint64_t b)
 {

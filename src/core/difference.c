@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../filter/filter.h"
+#include <perhaps_sets.h>
 
 /* What is told so far.  Without a text only whether there is a difference. */
 struct telling {

@@ -7,6 +7,7 @@
 
 #include "../base/bytes.h"
 #include "../filter/filter.h"
+#include <perhaps_sets.h>
 
 /* Returns whether a key has its bits or fingerprint at the same place in both filters; of
  * composites, in the parts that both have. */
@@ -38,7 +39,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
         return PERHAPS_ERR_READ_ONLY;
     if (f == other)
         return PERHAPS_ERR_ARGUMENT;
-    if (!f->kind->merge || f->recording) /* a journal has keys, not whole filters */
+    if (!f->kind->merge || f->changer->locked) /* a journal has keys, not whole filters */
         return PERHAPS_ERR_UNSUPPORTED;
     if (!same_shape(f, other))
         return PERHAPS_ERR_MISMATCH;
@@ -68,7 +69,7 @@ int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
         return PERHAPS_ERR_READ_ONLY;
     if (f == other)
         return PERHAPS_ERR_ARGUMENT;
-    if (!f->kind->intersect || f->recording)
+    if (!f->kind->intersect || f->changer->locked)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!same_shape(f, other))
         return PERHAPS_ERR_MISMATCH;

@@ -1,6 +1,7 @@
 /* plan.c - chooses kind and geometry for the needs, the capacity and the fpr of a user. */
 #include "plan.h"
 #include "../kinds/kinds.h"
+#include <perhaps_layout.h>
 
 #include <math.h>
 #include <string.h>

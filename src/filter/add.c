@@ -15,6 +15,7 @@
 #include <math.h>
 #include <sched.h>
 
+#include "../base/compiler.h"
 #include "../base/locks.h"
 #include "../base/sample.h"
 #include "../base/sizing.h"
@@ -222,9 +223,9 @@ static bool may_reserve(const perhaps_filter *f)
 }
 
 /* A set has no copies to refuse: crafted keys crowd it then. */
-int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
-                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
-                      size_t *done)
+static ALWAYS_INLINE int add_hashed(perhaps_filter *f, const struct keyhash *keys,
+                                    const struct keyhash *ahead, size_t n, bool unless_present,
+                                    bool *answer, size_t *done)
 {
     int error = 0;
     unless_present |= f->is_set;
@@ -243,25 +244,23 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
     return error == PERHAPS_ERR_COPIES && f->is_set ? PERHAPS_ERR_FULL : error;
 }
 
+int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done)
+{
+    return add_hashed(f, keys, ahead, n, unless_present, answer, done);
+}
+
 int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                     size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    int error = filter_add_hashed(f, keys, ahead, n, unless_present, answer, done);
+    int error = add_hashed(f, keys, ahead, n, unless_present, answer, done);
     if (error) {
         answer[*done] = false;
         if (error != PERHAPS_ERR_ARGUMENT) /* such a key is refused, as one that has no hash */
             counter_add(f, &f->counters->failed_adds, 1);
     }
     return error;
-}
-
-int filter_add_recorded(perhaps_filter *f, const struct keyhash *keys,
-                        const struct keyhash *ahead, size_t n, bool unless_present,
-                        bool *answer, size_t *done)
-{
-    if (f->recording)
-        return f->recording->recorder->add(f, keys, ahead, n, unless_present, answer, done);
-    return filter_add_keys(f, keys, ahead, n, unless_present, answer, done);
 }
 
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,

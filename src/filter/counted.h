@@ -3,6 +3,7 @@
 #define COUNTED_H
 
 #include "filter.h"
+#include <perhaps_sets.h>
 
 /* Returns whether the number of keys is an estimate, of the filter or of any of its parts. */
 bool filter_is_estimated(const perhaps_filter *f);

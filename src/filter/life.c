@@ -88,6 +88,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->allocator = a;
     f->shared = shared;
     f->counters = &f->own_counters;
+    f->changer = &filter_plain;
     f->parts.part = f->parts.few;
     f->parts.room = PARTS_FEW;
     if (!keep_note(f) || (shared && kind->composite && !parts_reserve(f, PARTS_MOST)) ||
@@ -251,8 +252,8 @@ void perhaps_free(perhaps_filter *f)
 {
     if (!f)
         return;
-    if (f->recording)
-        f->recording->recorder->close(f);
+    if (f->changer->close)
+        f->changer->close(f);
     for (size_t i = 0; i < f->parts.count; i++)
         perhaps_free(f->parts.part[i]);
     if (f->parts.part != f->parts.few)
@@ -334,27 +335,6 @@ int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
     return filter_copy(filter, &filter->hasher, &filter->allocator, filter->shared, copy);
 }
 
-int perhaps_clear(perhaps_filter *f)
-{
-    if (f->read_only)
-        return PERHAPS_ERR_READ_ONLY;
-    if (f->recording)
-        return f->recording->recorder->change(f, DEED_CLEAR, 0);
-    filter_clear(f);
-    return 0;
-}
-
-void filter_clear(perhaps_filter *f)
-{
-    if (f->kind->clear)
-        f->kind->clear(f);
-    else
-        memset(f->body.bytes, 0, f->geometry.body_nbytes);
-    *f->counters = (struct counters){ 0 };
-    f->keys_estimated = false;
-    filter_reset_room(f);
-}
-
 /* ---- Memory ---------------------------------------------------------------------------- */
 
 uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
@@ -423,7 +403,7 @@ void perhaps_relocate(perhaps_filter **filter,
                       void *(*move)(void *context, void *memory, size_t nbytes), void *context)
 {
     const struct mover mover = { .move = move, .context = context };
-    if ((*filter)->recording) /* whose thread may be at work */
+    if ((*filter)->changer->locked) /* its thread may be at work */
         return;
     *filter = relocate_filter(*filter, &mover);
 }

@@ -60,7 +60,7 @@ static inline bool count_below(uint64_t *count, uint64_t most)
  * xxh3-64: they hash the key, too, by the instructions of this CPU.  CONTAINS_INTEGER() and
  * ADD_INTEGER() make them. */
 struct loops {
-    bool one_line; /* field[0] lines of 64 bytes, one for each key: perhaps_inline.h */
+    bool one_line; /* field[0] lines of 64 bytes, one for each key: perhaps_fast.h */
     void (*prefetch)(const struct body *b, const struct keyhash *keys, size_t n);
     size_t (*contains)(const struct body *b, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);

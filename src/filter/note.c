@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "filter.h"
+#include <perhaps_file.h>
 
 const char *perhaps_note(const perhaps_filter *f)
 {

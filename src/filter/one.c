@@ -6,7 +6,7 @@
  * hash, which hashes the key and jumps to the kind's loop for one key.  Nobody saves a register
  * on the way.  Whatever else there may be to do (another length, a guard, other writers, no
  * room) is done by a function of its own that is not inlined. */
-#include <perhaps_inline.h>
+#include <perhaps.h>
 
 #include "../base/compiler.h"
 #include "counters.h"
@@ -69,7 +69,7 @@ static int add_hash(perhaps_filter *f, const struct keyhash *hash, int error,
     *was_present = false;
     if (may || error)
         return may ? may : error;
-    return filter_add_recorded(f, hash, hash, 1, unless_present, was_present, &done);
+    return f->changer->add(f, hash, hash, 1, unless_present, was_present, &done);
 }
 
 static NOINLINE bool contains_any(const perhaps_filter *f, const void *key, size_t key_nbytes)
@@ -268,6 +268,7 @@ void filter_bind(perhaps_filter *f)
         f->kind->bind(f);
     if (f->checked)
         f->loops.contains_one = NULL; /* calls for one key go through the guard, too */
+    f->adds_at_once = !f->read_only && !f->changer->locked;
     f->calls = (struct calls){ contains_any, add_any, prepare_any };
     if (!calls->contains)
         return;
@@ -276,7 +277,7 @@ void filter_bind(perhaps_filter *f)
     if (f->loops.contains_one)
         f->calls.contains = calls->contains;
     const bool loop = f->shared ? f->loops.add_one_shared != NULL : f->loops.add_one != NULL;
-    if (loop && !f->read_only && !f->recording)
+    if (loop && f->adds_at_once)
         f->calls.add = calls->add;
 }
 
@@ -309,14 +310,14 @@ bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_pre
  * without a look at the fpr. */
 static inline bool may_add_at_once(const perhaps_filter *f)
 {
-    return f->loops.add_one && !f->shared && !f->read_only && !f->recording &&
+    return f->adds_at_once && f->loops.add_one && !f->shared &&
            f->counters->keys < f->room_until;
 }
 
 /* The same of a shared filter, where add_shared() looks for room. */
 static inline bool may_add_shared(const perhaps_filter *f)
 {
-    return f->shared && f->loops.add_one_shared && !f->read_only && !f->recording;
+    return f->adds_at_once && f->shared && f->loops.add_one_shared;
 }
 
 static NOINLINE int add_prepared_slowly(perhaps_filter *f,
@@ -392,7 +393,7 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
     view->lines = f->body.bytes;
     view->rows = f->body.table;
     view->flip = f->body.flip;
-    if (f->loops.add_one && !f->shared && !f->read_only && !f->recording) {
+    if (f->adds_at_once && f->loops.add_one && !f->shared) {
         view->keys = &f->counters->keys;
         view->keys_until[input] = &f->room_until;
     }

@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include <perhaps.h>
+#include <perhaps_embed.h>
 
 /* A part is the records whose places have the same PILE_BITS highest bits. */
 enum { PILE_BITS = 12, PILE_PARTS = 1 << PILE_BITS };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "journal.h"
+#include <perhaps_live.h>
 
 int journal_is_busy(void)
 {

@@ -21,7 +21,7 @@ static uint64_t checked_nbytes(const perhaps_filter *f)
 /* Returns the bytes that have the checksums. */
 static const uint8_t *saved_bytes(const struct mapping *m)
 {
-    return m->fd == MAPPED_IN_MEMORY ? m->file + saved_distance(m->file_nbytes) : m->file;
+    return m->how == MAPPED_IN_MEMORY ? m->file + saved_distance(m->file_nbytes) : m->file;
 }
 
 static bool is_intact(const struct mapping *m, uint64_t page)
@@ -33,8 +33,8 @@ static bool is_intact(const struct mapping *m, uint64_t page)
 }
 
 /* Compares a page with its checksum, and returns SOUND, DAMAGED or UNSURE.  If they differ
- * while the file is live, a process is writing it in place, and nothing is certain.  If it is
- * not live, it may have been live until a moment ago.  So the page is compared once more, and
+ * while a process writes the file in place, nothing is certain.  If none does, one may have done
+ * so until a moment ago.  So the page is compared once more, and
  * is damaged only if nobody has written the file meanwhile: then the header, which holds the
  * mark and the number of keys, is the same before and after. */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
@@ -47,7 +47,7 @@ static uint8_t look_at(const struct mapping *m, uint64_t page)
         memcpy(before, file, sizeof before);
         if (is_intact(m, page))
             return SOUND;
-        if (container_is_live(file))
+        if (container_is_in_place(file))
             return UNSURE;
     } while (memcmp(before, file, sizeof before) != 0);
     return DAMAGED;
@@ -77,11 +77,11 @@ int check_all_pages(const perhaps_filter *f, bool once)
 /* Of a file that is written in place nobody can tell. */
 int check_saved_pages(const perhaps_filter *f, bool once)
 {
-    int error = f->mapping.fd >= 0 ? 0 : check_all_pages(f, once);
+    int error = f->mapping.how == MAPPED_IN_PLACE ? 0 : check_all_pages(f, once);
     return error == PERHAPS_ERR_UNSUPPORTED ? 0 : error;
 }
 
-/* Looks for the mark 'live' once more after the last page: if a process has set it, the
+/* Looks for the mark 'in place' once more after the last page: if a process has set it, the
  * checksums are void. */
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
 {
@@ -97,7 +97,7 @@ int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
         if (state == DAMAGED && !v.damaged++)
             v.first_damaged = m->pages_offset + page * PAGE_NBYTES;
     }
-    if (state == UNSURE || container_is_live(m->file))
+    if (state == UNSURE || container_is_in_place(m->file))
         return PERHAPS_ERR_UNSUPPORTED;
     *verdict = v;
     return v.damaged ? PERHAPS_ERR_DAMAGED : 0;

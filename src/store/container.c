@@ -27,7 +27,7 @@ enum {
 
 /* The known bits of the features: a file with any other is of a later version. */
 enum {
-    FEATURE_LIVE = 1,
+    FEATURE_IN_PLACE = 1,
     FEATURE_JOURNAL = 2,
     FEATURE_SET = 4,
     FEATURE_ESTIMATED = 8,
@@ -116,9 +116,9 @@ static void section_fields(struct cursor *c, struct section *s, uint32_t *kind_i
         field64(c, &s->geometry.field[i]);
 }
 
-bool container_is_live(const uint8_t *bytes)
+bool container_is_in_place(const uint8_t *bytes)
 {
-    return load64(bytes + FEATURES_OFFSET) & FEATURE_LIVE;
+    return load64(bytes + FEATURES_OFFSET) & FEATURE_IN_PLACE;
 }
 
 bool container_is_set(const uint8_t *bytes)
@@ -145,7 +145,7 @@ static uint64_t header_checksum(const uint8_t *bytes, uint64_t nbytes)
     XXH3_state_t state;
     memcpy(first, bytes, sizeof first);
     store64(first + CHECKSUM_OFFSET, 0);
-    if (container_is_live(first))
+    if (container_is_in_place(first))
         memset(first + COUNTERS_OFFSET, 0, sizeof(struct counters));
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, first, sizeof first);
@@ -255,9 +255,9 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
     seal(bytes, h.nbytes);
 }
 
-void container_mark_live(uint8_t bytes[HEADER_NBYTES])
+void container_mark_in_place(uint8_t bytes[HEADER_NBYTES])
 {
-    store64(bytes + FEATURES_OFFSET, FEATURE_LIVE);
+    store64(bytes + FEATURES_OFFSET, FEATURE_IN_PLACE);
     seal(bytes, HEADER_NBYTES);
 }
 
@@ -323,14 +323,14 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     header_fields(&c, h);
     const uint8_t *note = bytes + sections_end(h->sections);
     memcpy(h->note, note, h->note_nbytes);
-    h->live = container_is_live(bytes);
+    h->in_place = container_is_in_place(bytes);
     h->set = container_is_set(bytes);
-    h->estimated = h->live || load64(bytes + FEATURES_OFFSET) & FEATURE_ESTIMATED;
+    h->estimated = h->in_place || load64(bytes + FEATURES_OFFSET) & FEATURE_ESTIMATED;
     error = load_section(bytes, 0, &first);
     bool journaled = container_has_journal(bytes);
     if (!journaled && (h->journal.branch || h->journal.sequence))
         return PERHAPS_ERR_VERSION;
-    if (journaled && (h->live || !h->journal.branch))
+    if (journaled && (h->in_place || !h->journal.branch))
         return PERHAPS_ERR_DAMAGED;
     if (error || !c.as_expected || !is_note(h->note, h->note_nbytes) ||
         !all_zero(note + h->note_nbytes, bytes + h->nbytes))
@@ -338,7 +338,7 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     if (h->hash_id < PERHAPS_HASH_COUNT &&
         (h->hash_id == PERHAPS_HASH_INTEGER) != first.kind->exact)
         return PERHAPS_ERR_DAMAGED;
-    if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
+    if (h->in_place && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_DAMAGED;
     if (h->file_nbytes != file_nbytes && file_nbytes != NBYTES_UNKNOWN)
         return PERHAPS_ERR_DAMAGED;

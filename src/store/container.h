@@ -9,6 +9,7 @@
 #define CONTAINER_H
 
 #include "../filter/filter.h"
+#include <perhaps_file.h>
 
 enum {
     HEADER_NBYTES = 4096, /* with up to 24 sections; with more, the header is a multiple */
@@ -36,7 +37,7 @@ struct header {
     uint32_t hash_id;
     uint64_t hash_seed;
     uint64_t hash_check;
-    bool live;      /* processes write it in place: counters change, checksums are void */
+    bool in_place;  /* processes write it in place: counters change, checksums are void */
     bool set;       /* its kind stores copies of a key, and this filter does not */
     bool estimated; /* its number of keys is an estimate */
     struct journal_mark journal;
@@ -76,7 +77,7 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
 
 /* Returns whether the header in these bytes is now that of a live file.  For a mapped file,
  * whose header was sound when it was opened. */
-bool container_is_live(const uint8_t *bytes);
+bool container_is_in_place(const uint8_t *bytes);
 
 /* Returns whether it is that of a set, whose kind can store copies. */
 bool container_is_set(const uint8_t *bytes);
@@ -88,7 +89,7 @@ bool container_has_journal(const uint8_t *bytes);
 struct journal_mark container_journal(const uint8_t *bytes);
 
 /* Changes the sound header of a file with one section to that of a live file. */
-void container_mark_live(uint8_t bytes[HEADER_NBYTES]);
+void container_mark_in_place(uint8_t bytes[HEADER_NBYTES]);
 
 /* Returns whether these bytes begin a filter file. */
 bool container_has_magic(const uint8_t bytes[MAGIC_NBYTES]);

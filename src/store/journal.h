@@ -25,6 +25,8 @@
 #define JOURNAL_H
 
 #include "store.h"
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
 
 enum {
     JOURNAL_HEADER_NBYTES = 512,

@@ -40,13 +40,13 @@ static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbyt
 static void release_mapping(perhaps_filter *f)
 {
     struct mapping *m = &f->mapping;
-    bool in_place = m->fd >= 0;
+    bool in_place = m->how == MAPPED_IN_PLACE;
     int saved = errno;
     if (in_place && m->process == getpid()) /* a forked child has not opened the file */
-        live_end(f);
+        in_place_end(f);
     check_end(f);
-    munmap(m->file, m->fd == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) + m->file_nbytes
-                                              : m->file_nbytes);
+    munmap(m->file, m->how == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) + m->file_nbytes
+                                               : m->file_nbytes);
     if (in_place)
         close(m->fd);
     errno = saved;
@@ -75,13 +75,13 @@ static int use_bodies(struct reading *r, uint8_t *file, const struct mapping_cal
                                    .file_nbytes = h->file_nbytes,
                                    .pages_offset = h->nbytes,
                                    .table_offset = h->table_offset,
-                                   .fd = MAPPED_AS_SAVED,
+                                   .how = MAPPED_AS_SAVED,
                                    .calls = calls };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
         r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
     const uint8_t *table = f->mapping.file + h->table_offset;
-    bool sound = h->live || container_table_intact(table, header_pages_nbytes(h));
+    bool sound = h->in_place || container_table_intact(table, header_pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
@@ -146,7 +146,7 @@ static int map_in_memory(struct reading *r)
         return error;
     }
     int error = use_bodies(r, file, &of_file);
-    r->made[0]->mapping.fd = MAPPED_IN_MEMORY;
+    r->made[0]->mapping.how = MAPPED_IN_MEMORY;
     return error;
 }
 
@@ -178,11 +178,12 @@ static int map_in_place(struct reading *r)
     int error = reserve_blocks(fd_of(r), h->file_nbytes);
     if (!error)
         error = map_bodies(r);
-    if (!error && !h->live)
+    if (!error && !h->in_place)
         error = perhaps_verify(r->made[0], &verdict);
-    if (error == PERHAPS_ERR_UNSUPPORTED) /* live by now: another process has checked it */
+    if (error ==
+        PERHAPS_ERR_UNSUPPORTED) /* by now another process has it, and has checked it */
         error = 0;
-    return error ? error : live_begin(r->made[0], fd_of(r));
+    return error ? error : in_place_begin(r->made[0], fd_of(r));
 }
 
 void map_to_memory(perhaps_filter *f)
@@ -234,7 +235,7 @@ int open_as_saved(const char *path, const struct perhaps_open_options *options,
     static const struct way ways[] = {
         [PERHAPS_MODE_READ] = { .fill = map_to_read, .read_only = true },
         [PERHAPS_MODE_LOAD] = { .fill = read_bodies, .with_body = true },
-        [PERHAPS_MODE_LIVE] = { .fill = map_in_place, .shared = true, .in_place = true },
+        [PERHAPS_MODE_IN_PLACE] = { .fill = map_in_place, .shared = true, .in_place = true },
     };
     struct way way = ways[options->mode];
     *mark = (struct journal_mark){ 0 };

@@ -3,6 +3,7 @@
 
 #include "../base/bytes.h"
 #include "journal.h"
+#include <perhaps_live.h>
 
 /* Opens the file as it was saved, and does what its journal records. */
 static int try_to_open(const char *path, const struct perhaps_open_options *options,
@@ -21,8 +22,8 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
     return error;
 }
 
-/* A file looks damaged if another process sets or removes its mark 'live' at this very moment,
- * or saves it and begins a new journal.  So a file that looks damaged is opened again.  If it
+/* A file looks damaged if another process sets or removes its mark 'in place' at this very
+ * moment, or saves it and begins a new journal.  So a file that looks damaged is opened again.  If it
  * looks damaged once more while its header did not change, it is damaged. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)

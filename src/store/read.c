@@ -129,7 +129,7 @@ static int read_table(struct reading *r, const uint8_t *table, uint8_t page[PAGE
             return error;
         same &= !memcmp(page, table + at, n);
     }
-    return same || r->head.header.live ? 0 : PERHAPS_ERR_DAMAGED;
+    return same || r->head.header.in_place ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 int read_bodies(struct reading *r)
@@ -197,9 +197,9 @@ static int check_options(const struct reading *r)
     const bool in_place = r->way->in_place;
     if ((in_place && !(abilities & PERHAPS_CAN_SHARE)) ||
         (r->way->shared && !(abilities & PERHAPS_CAN_THREADS)) ||
-        (r->way->to_record && (r->head.header.live || !r->sections->kind->add)))
+        (r->way->to_record && (r->head.header.in_place || !r->sections->kind->add)))
         return PERHAPS_ERR_UNSUPPORTED;
-    if (r->options->check && (r->head.header.live || in_place || r->way->to_record))
+    if (r->options->check && (r->head.header.in_place || in_place || r->way->to_record))
         return PERHAPS_ERR_UNSUPPORTED; /* the checksums are void, or soon will be */
     return 0;
 }

@@ -39,7 +39,7 @@ static int make_room(struct journal *j, size_t n)
 {
     const size_t of_branch =
         j->branch == j->own ? 0 : 2; /* its run takes less than two records */
-    if (j->filter->mapping.fd == MAPPED_IN_MEMORY && j->mapped_from < UINT64_MAX &&
+    if (j->filter->mapping.how == MAPPED_IN_MEMORY && j->mapped_from < UINT64_MAX &&
         pays_in_memory(j->filter, j->sequence - j->mapped_from)) {
         map_to_memory(j->filter);
         j->mapped_from = UINT64_MAX;
@@ -62,7 +62,7 @@ static int make_room(struct journal *j, size_t n)
 
 static struct journal *journal_of(const perhaps_filter *f)
 {
-    return (struct journal *)f->recording;
+    return f->journal;
 }
 
 /* ---- What is done to the filter ---------------------------------------------------------- */
@@ -232,34 +232,34 @@ static void record_close(perhaps_filter *f)
     errno = saved;
 }
 
-const struct recorder recorder = { .add = record_add,
-                                   .remove = record_remove,
-                                   .change = record_change,
+const struct recorder recorder = { .changer = { .add = record_add,
+                                                .remove = record_remove,
+                                                .change = record_change,
+                                                .close = record_close,
+                                                .locked = true },
                                    .sync = record_sync,
                                    .checkpoint = record_checkpoint,
-                                   .tell = record_tell,
-                                   .close = record_close };
+                                   .tell = record_tell };
 
 /* ---- The public calls -------------------------------------------------------------------- */
 
 int perhaps_sync(perhaps_filter *f)
 {
-    return f->recording && f->recording->recorder->sync ? f->recording->recorder->sync(f)
-                                                        : live_sync(f);
+    const struct recorder *r = recorder_of(f);
+    return r && r->sync ? r->sync(f) : in_place_sync(f);
 }
 
 int perhaps_checkpoint(perhaps_filter *f)
 {
-    if (!f->recording || !f->recording->recorder->checkpoint)
-        return PERHAPS_ERR_UNSUPPORTED;
-    return f->recording->recorder->checkpoint(f);
+    const struct recorder *r = recorder_of(f);
+    return r && r->checkpoint ? r->checkpoint(f) : PERHAPS_ERR_UNSUPPORTED;
 }
 
 int perhaps_journal_of(const perhaps_filter *f, struct perhaps_journal *journal)
 {
     *journal = (struct perhaps_journal){ 0 };
-    if (!f->recording)
+    if (!recorder_of(f))
         return PERHAPS_ERR_UNSUPPORTED;
-    f->recording->recorder->tell(f, journal);
+    recorder_of(f)->tell(f, journal);
     return 0;
 }

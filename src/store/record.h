@@ -5,9 +5,21 @@
 #include <pthread.h>
 
 #include "journal.h"
+#include <perhaps_embed.h>
+#include <perhaps_live.h>
+
+/* The changer of a live file, and what else a live file can do. */
+struct recorder {
+    struct changer changer;
+
+    /* Do what perhaps_sync(), perhaps_checkpoint() and perhaps_journal_of() do.  NULL: nothing
+     * is written. */
+    int (*sync)(perhaps_filter *f);
+    int (*checkpoint)(perhaps_filter *f);
+    void (*tell)(const perhaps_filter *f, struct perhaps_journal *journal);
+};
 
 struct journal {
-    struct recording recording;
     pthread_mutex_t lock; /* of all that follows, and of changes of the filter */
     pthread_cond_t moved; /* something was written, synced or saved, or has failed */
     perhaps_filter *filter;
@@ -101,6 +113,13 @@ void checkpoint_wait(struct journal *j);
 /* Releases the memory and closes the journal. */
 void journal_release(struct journal *j);
 
-extern const struct recorder recorder;
+/* The recorders of those who write a live file, and of those who read it (recover.c). */
+extern const struct recorder recorder, follower_recorder;
+
+/* Returns the recorder of a filter, or NULL. */
+static inline const struct recorder *recorder_of(const perhaps_filter *f)
+{
+    return f->journal ? (const struct recorder *)(const void *)f->changer : NULL;
+}
 
 #endif

@@ -19,7 +19,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
     if (r->next > mark->sequence + 1)
         return PERHAPS_ERR_JOURNAL; /* the file is older than the journal's first record */
     struct stat st;
-    if (f->mapping.fd == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
+    if (f->mapping.how == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
         pays_in_memory(f, (uint64_t)st.st_size / record_nbytes(f)))
         map_to_memory(f);
     return journal_redo(r, f, mark);
@@ -29,7 +29,6 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
 
 /* A journal that another process may be writing. */
 struct follower {
-    struct recording recording;
     struct journal_reader reader; /* owns its descriptor */
     struct journal_mark mark;     /* the last record that the file has */
 };
@@ -52,7 +51,7 @@ static void follower_free(struct follower *follower, const struct perhaps_alloca
 
 static struct follower *follower_of(const perhaps_filter *f)
 {
-    return (struct follower *)f->recording;
+    return f->journal;
 }
 
 static void follow_close(perhaps_filter *f)
@@ -70,7 +69,9 @@ static void follow_tell(const perhaps_filter *f, struct perhaps_journal *journal
                                          .synced = last };
 }
 
-static const struct recorder following = { .close = follow_close, .tell = follow_tell };
+/* Who reads changes nothing: perhaps_add() and the others see that the filter is read-only. */
+const struct recorder follower_recorder = { .changer = { .close = follow_close },
+                                            .tell = follow_tell };
 
 /* Returns whether there is a folder, a pipe or the like, which is not even opened. */
 static bool is_something_else(const char *path)
@@ -111,15 +112,15 @@ int journal_follow(perhaps_filter *f, const char *path, const struct journal_mar
         follower_free(follower, &f->allocator);
         return error;
     }
-    follower->recording.recorder = &following;
-    f->recording = &follower->recording;
+    f->changer = &follower_recorder.changer;
+    f->journal = follower;
     set_read_only(f, true);
     return 0;
 }
 
 bool journal_is_followed(const perhaps_filter *f)
 {
-    return f->recording && f->recording->recorder == &following;
+    return f->changer == &follower_recorder.changer;
 }
 
 bool journal_is_current(const perhaps_filter *f, const char *path)
@@ -426,8 +427,8 @@ int journal_open(const char *path, const struct perhaps_open_options *options,
         return error;
     }
     j->filter = f;
-    j->recording.recorder = &recorder;
-    f->recording = &j->recording;
+    f->changer = &recorder.changer;
+    f->journal = j;
     filter_bind(f);
     *filter = f;
     return 0;

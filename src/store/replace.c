@@ -14,7 +14,7 @@ static int replace_live(const struct content *content, const char *path)
     int error = journal_open(path, &options, &old);
     if (error)
         return error;
-    error = checkpoint_other((struct journal *)old->recording, content);
+    error = checkpoint_other(old->journal, content);
     int reason = errno;
     perhaps_free(old);
     errno = reason;

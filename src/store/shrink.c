@@ -229,7 +229,7 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
                       const struct perhaps_shrink_options *options)
 {
     static const struct perhaps_shrink_options none = { 0 };
-    const bool as_saved = f->mapping.file && f->mapping.fd == MAPPED_AS_SAVED;
+    const bool as_saved = f->mapping.file && f->mapping.how == MAPPED_AS_SAVED;
     *w = (struct walk){ .f = f,
                         .options = options ? options : &none,
                         .window = { .fd = -1 },
@@ -240,7 +240,7 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
         return PERHAPS_ERR_ARGUMENT;
     if (w->checks)
         w->total = 2 * pages_nbytes(f);
-    if (w->checks && container_is_live(f->mapping.file))
+    if (w->checks && container_is_in_place(f->mapping.file))
         return is_busy();
     if (w->checks && w->maps)
         window_open(&w->window, f, w->options->file);
@@ -253,7 +253,7 @@ static int walk_end(struct walk *w)
     if (!w->checks)
         return 0;
     int error = check_until(w, pages_nbytes(w->f));
-    return !error && container_is_live(w->f->mapping.file) ? is_busy() : error;
+    return !error && container_is_in_place(w->f->mapping.file) ? is_busy() : error;
 }
 
 /* Finds the small filter.  If there is none, this may be due to damage.  What is saved at once

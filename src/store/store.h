@@ -10,6 +10,9 @@
 
 #include "../core/shrink.h"
 #include "container.h"
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
+#include <perhaps_layout.h>
 
 /* ---- file.c ---------------------------------------------------------------------------- */
 
@@ -224,18 +227,18 @@ static inline bool pays_in_memory(const perhaps_filter *f, uint64_t records)
 /* Returns whether the bodies lie in a file that is mapped, and not in the caller's memory. */
 bool is_mapped_file(const perhaps_filter *f);
 
-/* ---- live.c ---------------------------------------------------------------------------- */
+/* ---- in_place.c ------------------------------------------------------------------------ */
 
 /* Locks and marks the file of a filter that is mapped from 'fd', and keeps a descriptor of its
  * own for the lock.  Returns 0, or an error of perhaps_open(): then the file is as it was. */
-int live_begin(perhaps_filter *f, int fd);
+int in_place_begin(perhaps_filter *f, int fd);
 
 /* Releases the lock, and writes the checksums if no other process has the file open.  To be
  * called before the file is unmapped and closed. */
-void live_end(perhaps_filter *f);
+void in_place_end(perhaps_filter *f);
 
 /* Does what perhaps_sync() does with such a file. */
-int live_sync(const perhaps_filter *f);
+int in_place_sync(const perhaps_filter *f);
 
 /* ---- check.c --------------------------------------------------------------------------- */
 

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "perhaps_inline.h"
+#include "perhaps_build.h"
+#include "perhaps_live.h"
+#include "perhaps_sets.h"
 #include "store/journal.h"
 
 /* ---- What is told ------------------------------------------------------------------------ */
@@ -94,7 +96,7 @@ TEST_EACH(test_no_file_holds_it, every_kind)
     struct path path = temp_path("file"), live = temp_path(kind->name);
     expect_success(perhaps_save(f, path.text));
     expect_not_in(path);
-    add_to(path, PERHAPS_MODE_LIVE, &keys);
+    add_to(path, PERHAPS_MODE_IN_PLACE, &keys);
     const struct perhaps_shrink_options coarse = { .fpr = 0.9 };
     if (!perhaps_shrink_save(f, &coarse, path.text))
         expect_not_in(path);

@@ -3,6 +3,7 @@
  * perhaps there takes away the entry of another key, or of several in a counting filter; but
  * who does not know the secret finds such keys only by chance. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <stdio.h>

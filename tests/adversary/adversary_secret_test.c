@@ -2,6 +2,9 @@
  * released, and not on the stack below a call that has returned: on every path, also if an
  * allocation fails. */
 #include "secretive.h"
+#include <perhaps_build.h>
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -151,7 +154,7 @@ static int call_load(struct stage *s)
 
 static int call_live(struct stage *s)
 {
-    return call_open(s, s->path, PERHAPS_MODE_LIVE);
+    return call_open(s, s->path, PERHAPS_MODE_IN_PLACE);
 }
 
 /* Only kinds that take keys as they come have a journal. */

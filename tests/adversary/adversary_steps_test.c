@@ -10,6 +10,7 @@
  * Steps are counted, not timed: the searches of the library are compiled once more with
  * counters (counted_steps.h). */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <stdio.h>
 #include <string.h>

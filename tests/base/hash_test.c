@@ -2,6 +2,7 @@
  * servers depend on them; that every kind works with every hash, and with keys of any length;
  * and that a secret leaves no trace in released memory. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <stdio.h>

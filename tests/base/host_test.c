@@ -2,6 +2,7 @@
  * /sys/fs/cgroup that a test writes: as they are on a machine and in a container, with limits
  * of either version of control groups, and with text that nobody would expect. */
 #include "support.h"
+#include <perhaps_build.h>
 
 #include <errno.h>
 #include <stdio.h>

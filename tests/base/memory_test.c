@@ -5,6 +5,7 @@
  * It also proves that a caller's allocator may return any address and any content, and that the
  * system's allocator gives zeros at the right alignment. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <stdio.h>
 #include <string.h>

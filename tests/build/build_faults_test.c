@@ -7,6 +7,7 @@
  * smaller then. */
 #include "failing_calls.h"
 #include "support.h"
+#include <perhaps_build.h>
 
 #include <errno.h>
 #include <stdatomic.h>

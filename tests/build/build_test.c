@@ -1,7 +1,10 @@
 /* build_test.c - proves that a builder, which gets all keys before the first query, makes the
  * same filter as adding each key once; that it makes no filter after an error; and that it
  * releases all its memory. */
+#include "build/builder.h"
 #include "support.h"
+#include <perhaps.h>
+#include <perhaps_sets.h>
 
 #include <string.h>
 
@@ -221,7 +224,7 @@ static int build_in_memory(const struct perhaps_options *options)
     struct perhaps_stats stats = stats_of(f);
     expect_all_found(f, &keys);
     expect(perhaps_builder_folded(builder) >= 1 && perhaps_builder_keys(builder) == MANY);
-    expect(perhaps_builder_spilled_nbytes(builder) == 0 && !perhaps_builder_folder(builder));
+    expect(builder->pile.spilled_nbytes == 0 && !perhaps_builder_folder(builder));
     expect(stats.fpr_now <= options->fpr && stats.plan.capacity >= stats.keys);
     return 0;
 }
@@ -399,7 +402,7 @@ static void compare_spilled(const char *kind, unsigned value_bits, size_t nother
         uint64_t told = perhaps_builder_disk_nbytes(builder, count);
         give_all(builder, &some, value_bits > 0, &some_others);
         expect_success(perhaps_builder_finish(builder, &f));
-        uint64_t spilled = perhaps_builder_spilled_nbytes(builder);
+        uint64_t spilled = builder->pile.spilled_nbytes;
         uint64_t apart = told > spilled ? told - spilled : spilled - told;
         expect(apart <= (nothers ? how.memory_nbytes / 8 + spilled / 100 : 0));
         expect(count < 150000 || told > 0);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "async_support.h"
+#include <perhaps_fast.h>
 
 static unsigned server_port, cluster_port;
 static pid_t server_pid, master_pid;

@@ -19,6 +19,7 @@
 
 #include "async_support.h"
 #include "strange_server.h"
+#include <perhaps_fast.h>
 
 enum { KEYS = 6, STEPS = 3, COMMANDS_MOST = 14 };
 

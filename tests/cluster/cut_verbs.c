@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perhaps_file.h"
+#include "perhaps.h"
 
 enum { DIRECT = 1, ADDED_AT_ONCE = 4, PARTITIONS = 6, LINES_NEW = 30, LINES_REPEATED = 6 };
 

@@ -1,6 +1,7 @@
 /* compare_test.c - proves that perhaps_compare() finds how many keys two filters have in
  * common, and that its errors say how far off it is: not more, and not less. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <string.h>

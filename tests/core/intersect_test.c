@@ -1,6 +1,7 @@
 /* intersect_test.c - proves that after perhaps_intersect() a filter has all keys that both had,
  * at a rate that neither exceeded; and that it keeps its promise when more keys come. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* merge_test.c - proves that after perhaps_merge() a filter has the keys of both, and that a
  * merge that is refused changes neither of them. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,8 @@
 #include "hostile.h"
 #include "kinds/kinds.h"
 #include "perhaps_build.h"
-#include "perhaps_file.h"
+#include "perhaps_live.h"
+#include "perhaps_sets.h"
 
 enum { CAPACITY = 500, KEYS = 400, TIMES = 1000, KEY_NBYTES = 8, THREADS = 4 };
 

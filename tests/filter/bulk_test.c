@@ -1,6 +1,7 @@
 /* bulk_test.c - proves that keys that wait end up as if they had been added as they came: the
  * same filter, the same counts, and the same key refused. */
 #include <perhaps_build.h>
+#include <perhaps_sets.h>
 
 #include "support.h"
 

@@ -2,6 +2,7 @@
  * size and rate; that beyond its limit it refuses keys and loses none; and that its fpr stays
  * below what was asked as long as it accepts keys. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * after the other; that it sets all counts to 0 on an error; and that each hash has its
  * name. */
 #include "support.h"
+#include <perhaps_fast.h>
 
 #include <string.h>
 

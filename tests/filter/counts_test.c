@@ -10,8 +10,9 @@
 
 #include "core/shrink.h"
 #include "filter/filter.h"
-#include "perhaps_build.h"
-#include "perhaps_file.h"
+#include "perhaps.h"
+#include "perhaps_live.h"
+#include "perhaps_sets.h"
 #include "support.h"
 
 /* A filter, and what is true of it. */

@@ -2,6 +2,8 @@
  * filter of the same geometry, which ends with the same bytes when it gets the same keys,
  * whatever has become of the model meanwhile. */
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,8 @@
 /* note_test.c - proves that the note of a filter goes into every file and copy that is made of
  * it, for every kind, and that a file with an impossible note is refused. */
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <stdlib.h>
 #include <string.h>

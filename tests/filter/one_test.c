@@ -1,5 +1,5 @@
 /* one_test.c - proves that the ways to deal with one key agree: calls, prepared keys, and views
- * (perhaps_inline.h).  They give the same answers and errors, count the same, and leave the
+ * (perhaps_fast.h).  They give the same answers and errors, count the same, and leave the
  * same bytes, whatever the kind, the hash and the length of the key, until the filter refuses.
  * On x86-64 it is compiled for AVX2, so that views make no calls where they need not. */
 #include "support.h"
@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "perhaps_inline.h"
+#include "perhaps_fast.h"
+#include "perhaps_sets.h"
 
 enum { CAPACITY = 300, TRIED = 500, ASKED = 2000 };
 

@@ -5,6 +5,8 @@
  * It fails when a key is lost that was acknowledged, when the checksums are missing or wrong at
  * the end, and when a process that should not write changes the file. */
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <math.h>

@@ -5,6 +5,8 @@
  *
  * It also proves that perhaps_memory_nbytes() tells all memory of a filter to the byte. */
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <string.h>
 

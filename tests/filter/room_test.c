@@ -6,6 +6,7 @@
  * than there are.  With PERHAPS_TEST_EVERY it tries all cases, else a sample of them that the
  * seed chooses. */
 #include "support.h"
+#include <perhaps_fast.h>
 
 #include <math.h>
 #include <sys/wait.h>

@@ -3,6 +3,8 @@
  * many times.  Most of it is done by crews (crew.h).  Under ThreadSanitizer it also fails on a
  * data race.  If PERHAPS_TEST_EVERY is set, it tries several times as many rounds and steps. */
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <sched.h>

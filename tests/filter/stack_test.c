@@ -5,6 +5,9 @@
  * gone at the end is how deep the stack was.  The test fails when a function gets a large local
  * array, or when calls nest deeper than before. */
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <pthread.h>
 #include <string.h>
@@ -76,10 +79,10 @@ static void open_with(struct job *job, const struct perhaps_open_options *how)
     scoped_filter *opened;
     struct perhaps_verdict verdict;
     int error = perhaps_open(job->path.text, how, &opened);
-    expect(!error || (error == PERHAPS_ERR_UNSUPPORTED && how->mode == PERHAPS_MODE_LIVE));
+    expect(!error || (error == PERHAPS_ERR_UNSUPPORTED && how->mode == PERHAPS_MODE_IN_PLACE));
     if (error)
         return;
-    if (how->mode != PERHAPS_MODE_LIVE)
+    if (how->mode != PERHAPS_MODE_IN_PLACE)
         expect(perhaps_equal(opened, job->f));
     perhaps_verify(opened, &verdict);
     perhaps_sync(opened);
@@ -97,7 +100,7 @@ static void open_loaded(struct job *job)
 
 static void open_in_place(struct job *job)
 {
-    open_with(job, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_LIVE });
+    open_with(job, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_IN_PLACE });
 }
 
 static int read_zeros(void *context, uint64_t offset, void *buffer, size_t nbytes)

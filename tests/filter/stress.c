@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "crew.h"
+#include <perhaps_sets.h>
 
 enum { WRITERS = 5, READERS = 3, KEYS_MOST = 1 << 19 };
 

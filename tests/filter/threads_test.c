@@ -2,6 +2,7 @@
  * once, and that different filters are independent.  Under ThreadSanitizer it also fails when a
  * call that should only read writes somewhere. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <string.h>
 

@@ -8,7 +8,9 @@
 
 #include "hostile.h"
 #include "perhaps_build.h"
-#include "perhaps_layout.h"
+#include "perhaps_fast.h"
+#include "perhaps_live.h"
+#include "perhaps_sets.h"
 
 static struct perhaps_options options_of(uint64_t low, uint64_t high)
 {
@@ -476,17 +478,17 @@ TEST(test_files)
 
 TEST(test_in_place)
 {
-    struct path path = temp_path("live");
+    struct path path = temp_path("in_place");
     scoped_filter *f = make_range(1000, 1000 + NUMBERS - 1, false);
     struct perhaps_verdict verdict;
     expect_success(perhaps_save(f, path.text));
-    scoped_filter *live = open_file(path.text, &in_place);
-    check_threads(live);
-    expect_success(perhaps_sync(live));
-    perhaps_free(live);
-    live = open_file(path.text, &map_it);
-    expect_success(perhaps_verify(live, &verdict));
-    expect(keys_of(live) == NUMBERS / 2 && has(live, 1001) && !has(live, 1000));
+    scoped_filter *shared = open_file(path.text, &in_place);
+    check_threads(shared);
+    expect_success(perhaps_sync(shared));
+    perhaps_free(shared);
+    shared = open_file(path.text, &map_it);
+    expect_success(perhaps_verify(shared, &verdict));
+    expect(keys_of(shared) == NUMBERS / 2 && has(shared, 1001) && !has(shared, 1000));
 }
 
 /* ---- Hostile files --------------------------------------------------------------------- */

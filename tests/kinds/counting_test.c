@@ -2,6 +2,7 @@
  * stay there, copies take no room, counts are never too low, and the last line of the body
  * tells how many counters are in use and how many have saturated. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * to the other, that slots of any width do not disturb each other, that a key has at most eight
  * copies, and that a table takes keys up to a load of 95 %. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <string.h>

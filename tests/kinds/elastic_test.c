@@ -2,6 +2,7 @@
  * loops against plain code written after doc/FORMAT.md, lists of depths that an enemy may
  * write, that no key and no entry is lost while it grows, and how much memory it takes. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <string.h>
@@ -263,7 +264,7 @@ TEST(test_growth)
 }
 
 /* From a million keys on a filter with slots of 16 bits takes at most 25.5 bits for each key,
- * at every step of its growth: 3 % more than the 24.7 that doc/KINDS.md tells. */
+ * at every step of its growth: 3 % more than the 24.7 that doc/THEORY.md tells. */
 TEST(test_memory)
 {
     enum { STEP = 1 << 15, STEPS = SANITIZED ? 34 : 160 };

@@ -3,7 +3,10 @@
  * rate; that several shards, several threads and little memory change nothing but the time;
  * that failing memory leaves nothing behind; and that geometries from files are refused or
  * safe. */
+#include "pile/pile.h"
 #include "support.h"
+#include <perhaps_build.h>
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <stdio.h>

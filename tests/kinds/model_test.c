@@ -4,6 +4,7 @@
  * and failed allocations; and the counters must be right.  Windows, which forget, have a model
  * of their own in window_test.c. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  * calls do, a clone equals its original and is independent of it, and a kind refuses what it
  * cannot do.  A new kind in the registry is tested here without a change. */
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <string.h>
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "support.h"
+#include <perhaps_build.h>
 
 /* The keys of which each filter is asked beside its own, and the step of the lower rates. */
 enum { STRANGERS = 20000, STEP = 101 };

@@ -4,6 +4,9 @@
  * model that knows what must be remembered.  It fails when one time that is wrong makes a
  * window forget nothing for good. */
 #include "live_files.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <string.h>
 #include <unistd.h>

@@ -5,6 +5,8 @@
  * It fails when a key is forgotten a moment too early, or is remembered longer than one
  * generation more than asked. */
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * keeps into the file that perhaps_save() would write.  If a byte cannot be read, no file
  * appears and an old one stays. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,6 +3,7 @@
  * description with a wrong number is refused.  A wrong bit would deny keys that are in; a
  * number that is not refused could point outside the body. */
 #include "support.h"
+#include <perhaps_fast.h>
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import pytest
 from support import TREE
 
 
@@ -34,6 +35,44 @@ def test_crawler(tmp_path):
     out, told = run('crawler', str(tmp_path / 'index.html'))
     assert sorted(out.split()) == [f'{name}.html' for name in ('a', 'b', 'c', 'd', 'index')]
     assert '6 addresses' in told
+
+
+SPIDER = '''
+import scrapy
+
+class Pages(scrapy.Spider):
+    name = 'pages'
+    custom_settings = {'DUPEFILTER_CLASS': 'scrapy_dupefilter.PerhapsDupeFilter'}
+
+    def start_requests(self):
+        yield scrapy.Request(self.first)
+
+    def parse(self, response):
+        print(response.url.rsplit('/')[-1], flush=True)
+        yield from response.follow_all(css='a')
+'''
+
+
+def test_scrapy_dupefilter(tmp_path):
+    """Of pages that link to each other each is fetched once, also by a run that goes on."""
+    pytest.importorskip('scrapy')
+    for name, links in {'a': 'aabc', 'b': 'abc', 'c': 'a', 'd': 'a'}.items():
+        (tmp_path / name).write_text(
+            '<html><body>' + ''.join(f'<a href="{link}">x</a>' for link in links) + '</body></html>')
+    (tmp_path / 'pages.py').write_text(SPIDER)
+    path = os.pathsep.join([str(TREE / 'bindings/python/examples'), os.environ.get('PYTHONPATH', '')])
+
+    def crawl(first):
+        done = subprocess.run(
+            [sys.executable, '-B', '-m', 'scrapy', 'runspider', 'pages.py', '-a', f'first={first}',
+             '-s', 'JOBDIR=job', '-s', 'LOG_LEVEL=ERROR'],
+            cwd=tmp_path, capture_output=True, text=True, env={**os.environ, 'PYTHONPATH': path})
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return sorted(done.stdout.split())
+
+    start = (tmp_path / 'a').as_uri()
+    assert crawl(start) == ['a', 'b', 'c']
+    assert crawl((tmp_path / 'd').as_uri()) == ['d']
 
 
 def test_table():

@@ -120,7 +120,7 @@ def test_modes(tmp_path):
     raised(perhaps.UnsupportedError, f.verify)
     f.save(os.fsencode(path))
     assert 'b' in perhaps.open(path, mode='r', check=True)
-    with perhaps.open(path, 'live') as f:
+    with perhaps.open(path, 'in place') as f:
         assert f.stats().shared and f.stats().mapped
         f.add('c')
         assert 'c' in perhaps.open(path)
@@ -128,15 +128,15 @@ def test_modes(tmp_path):
     assert perhaps.open(path).verify() > 0
     raised(perhaps.UnsupportedError, perhaps.open(path, 'w').sync)
     for bad in ('rw', 'a', ''):
-        assert "'live'" in str(raised(ValueError, perhaps.open, path, bad))
+        assert "'in place'" in str(raised(ValueError, perhaps.open, path, bad))
 
 
 def test_processes_share_a_file(tmp_path):
     path = tmp_path / 'f'
     perhaps.Filter(10000, 1e-6, seed=SEED).save(path)
-    code = ('import perhaps, sys; f = perhaps.open(sys.argv[1], "live");'
+    code = ('import perhaps, sys; f = perhaps.open(sys.argv[1], "in place");'
             'f.update(range(int(sys.argv[2]), int(sys.argv[2]) + 1000))')
-    with perhaps.open(path, 'live') as f:
+    with perhaps.open(path, 'in place') as f:
         processes = [subprocess.Popen([sys.executable, '-c', code, path, str(i * 1000)])
                      for i in range(3)]
         f.update(range(3000, 4000))

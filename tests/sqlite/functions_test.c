@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "database.h"
+#include <perhaps_sets.h>
 
 #define SEEN "(SELECT filter FROM f WHERE name = 'seen')"
 #define OPEN "(SELECT perhaps_open(filter) FROM f WHERE name = 'seen')"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "database.h"
+#include <perhaps_sets.h>
 
 /* Every function that takes a BLOB. */
 static const char *const calls[] = {

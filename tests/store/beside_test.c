@@ -2,6 +2,8 @@
  * overwritten, files and journals of two copies are told apart, what was removed under a writer
  * is noticed before anything is acknowledged, and what replaces a live file is live. */
 #include "live_files.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,7 +107,7 @@ static void expect_told_apart(struct path one, struct path other, struct path mi
         of_one.nbytes == of_other.nbytes && !memcmp(of_one.at, of_other.at, of_one.nbytes);
     scoped_filter *right = open_file(other.text, &load_it);
     for (int mode = PERHAPS_MODE_READ; mode <= PERHAPS_MODE_JOURNAL; mode++) {
-        if (mode == PERHAPS_MODE_LIVE)
+        if (mode == PERHAPS_MODE_IN_PLACE)
             continue;
         const struct perhaps_open_options how = { .mode = (enum perhaps_mode)mode };
         copy_file(one, mixed);

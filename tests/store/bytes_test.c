@@ -4,6 +4,8 @@
  * what is cut, changed or not aligned; and a batch of keys gives the same filter and the same
  * answers, however its keys lie in memory. */
 #include "support.h"
+#include <perhaps_fast.h>
+#include <perhaps_sets.h>
 
 #include <string.h>
 

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <perhaps_layout.h>
+#include <perhaps.h>
+#include <perhaps_sets.h>
 
 #include "store/container.h"
 
@@ -234,7 +235,7 @@ TEST(test_a_few_bytes)
  * 'check'; and if it was, the checks end when the first writer opens it. */
 TEST(test_written_in_place)
 {
-    const struct perhaps_open_options both = { .mode = PERHAPS_MODE_LIVE, .check = true };
+    const struct perhaps_open_options both = { .mode = PERHAPS_MODE_IN_PLACE, .check = true };
     scoped_subject s = subject_of(perhaps_kind_at(0));
     struct perhaps_verdict verdict;
     perhaps_filter *f = open_subject(&s, &checking);

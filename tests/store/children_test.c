@@ -2,6 +2,7 @@
  * whatever threads of its parent do at that moment; and that the parent loses nothing by
  * that. */
 #include "support.h"
+#include <perhaps_live.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -93,7 +94,7 @@ TEST(test_modes)
     const struct perhaps_open_options modes[] = {
         { .mode = PERHAPS_MODE_READ },
         { .mode = PERHAPS_MODE_LOAD, .shared = true },
-        { .mode = PERHAPS_MODE_LIVE },
+        { .mode = PERHAPS_MODE_IN_PLACE },
         { .mode = PERHAPS_MODE_JOURNAL, .shared = true },
         { .mode = PERHAPS_MODE_JOURNAL, .shared = true, .journal_nbytes = 20000 },
     };

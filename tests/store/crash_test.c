@@ -5,6 +5,8 @@
 #include "disk_model.h"
 #include "live_files.h"
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -196,7 +198,7 @@ static void change_and_write(struct play *p, unsigned times)
     for (unsigned i = 0; i < times; i++) {
         change(p);
         if (!holds(p))
-            expect_success(journal_write_frame((struct journal *)p->f->recording, true));
+            expect_success(journal_write_frame((struct journal *)p->f->journal, true));
     }
 }
 

@@ -3,6 +3,7 @@
  * it was asked, or was interrupted, is made again. */
 #include "failing_calls.h"
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,8 @@
  * It fails when a byte of the body or a counter is lost on the way, or when a filter can be
  * changed that should be read-only. */
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "perhaps_build.h"
+#include "perhaps_plan.h"
+#include "perhaps_window.h"
 
 enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 

@@ -3,6 +3,7 @@
  * fails when a change of the code changes a hash, the place of a bit, or a field of the
  * header. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <string.h>
 

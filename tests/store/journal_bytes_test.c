@@ -4,6 +4,8 @@
  * last sync, which cannot be told from a crash. */
 #include "live_files.h"
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,7 +233,7 @@ static void expect_all_fail(const struct past *past, int wanted)
 {
     unsigned commit;
     for (int mode = PERHAPS_MODE_READ; mode <= PERHAPS_MODE_JOURNAL; mode++)
-        if (mode != PERHAPS_MODE_LIVE)
+        if (mode != PERHAPS_MODE_IN_PLACE)
             expect_error(open_past(past, (enum perhaps_mode)mode, &commit), wanted);
 }
 
@@ -330,7 +332,7 @@ TEST(test_replaced)
     unsigned commit;
     expect_success(perhaps_save(plain, past.file.text));
     for (int mode = PERHAPS_MODE_READ; mode <= PERHAPS_MODE_JOURNAL; mode++)
-        if (mode != PERHAPS_MODE_LIVE)
+        if (mode != PERHAPS_MODE_IN_PLACE)
             expect(!open_past(&past, (enum perhaps_mode)mode, &commit) && commit == 0);
     expect(!open_past(&past, PERHAPS_MODE_LOAD, &commit) && commit == 0);
 }

@@ -5,6 +5,9 @@
 #include "failing_calls.h"
 #include "live_files.h"
 #include "support.h"
+#include <perhaps_fast.h>
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <stdio.h>

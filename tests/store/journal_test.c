@@ -2,6 +2,9 @@
  * is found again is what was there, byte for byte: for every kind, after any operations,
  * however the process ended, and where two processes meet. */
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <errno.h>
 #include <fcntl.h>

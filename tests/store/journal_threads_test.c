@@ -6,6 +6,8 @@
  * It fails when a key is lost that was acknowledged, when what is found again differs from what
  * was there, and when the system is asked to sync more often than twice for all threads. */
 #include "support.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <pthread.h>

@@ -19,6 +19,8 @@
  * each time.  Of 1,000 cycles or more, a few are with files that are so large that they stay
  * mapped.  When something is wrong it is printed, and the files are kept. */
 #include "kills.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <dirent.h>
 #include <inttypes.h>

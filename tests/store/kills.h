@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "support.h"
+#include <perhaps_plan.h>
 
 enum { UNIVERSE = 4000, ADDERS_MOST = 4, SHARE = UNIVERSE / ADDERS_MOST };
 

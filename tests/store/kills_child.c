@@ -1,5 +1,7 @@
 /* kills_child.c - what is done to a live file: see kills.h. */
 #include "kills.h"
+#include <perhaps_live.h>
+#include <perhaps_window.h>
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -5,6 +5,7 @@
  * Disks are filled in a child with a mount namespace of its own; where the system forbids that,
  * the test is skipped. */
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <fcntl.h>

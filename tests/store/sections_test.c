@@ -3,6 +3,8 @@
  * bodies that lie elsewhere, wrong sizes of the header.  The checksums are right each time, so
  * only the checks of the reader stand against it.  What is not refused must be safe to use. */
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * damage, errors of the system and interruptions leave everything as it was. */
 #include "failing_calls.h"
 #include "support.h"
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <math.h>

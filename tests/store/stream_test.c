@@ -4,6 +4,8 @@
  * any call, a source that ends at any byte, and any flipped bit must be reported, and must
  * leave neither a filter nor memory. */
 #include "support.h"
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -397,7 +399,7 @@ TEST(test_options)
     expect_success(perhaps_add(f, "key", 3));
     scoped_stream s = stream_of(f);
     expect_error(read_from(&s, 0, &options, &read), PERHAPS_ERR_ARGUMENT);
-    options.mode = PERHAPS_MODE_LIVE;
+    options.mode = PERHAPS_MODE_IN_PLACE;
     expect_error(read_from(&s, 0, &options, &read), PERHAPS_ERR_ARGUMENT);
     options.mode = PERHAPS_MODE_LOAD;
     options.reserved[3] = 1;

@@ -1,6 +1,7 @@
 /* hostile.c - filter files as an enemy makes them: see hostile.h.  Fuzzers use it, too, so it
  * checks with must(), which aborts, and not with expect() of the tests. */
 #include "hostile.h"
+#include <perhaps_sets.h>
 
 #include <math.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "perhaps.h"
+#include "perhaps_file.h"
 
 /* For the fuzzers, which have no expect(). */
 #define must(condition)                                                                        \

@@ -61,6 +61,6 @@ void put_file(struct path path, const void *bytes, size_t nbytes)
 
 void die(perhaps_filter *f)
 {
-    ((struct journal *)f->recording)->process = 0; /* as if this were a child of its process */
+    ((struct journal *)f->journal)->process = 0; /* as if this were a child of its process */
     perhaps_free(f);
 }

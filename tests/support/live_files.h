@@ -3,6 +3,8 @@
 #define LIVE_FILES_H
 
 #include "support.h"
+#include <perhaps_embed.h>
+#include <perhaps_file.h>
 
 /* PERHAPS_MODE_JOURNAL, with memory that has no huge pages: those take long to be cleared, and
  * these tests open files very often. */

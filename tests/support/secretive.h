@@ -6,6 +6,8 @@
 #include <pthread.h>
 
 #include "support.h"
+#include <perhaps_embed.h>
+#include <perhaps_plan.h>
 
 enum { SECRET_NBYTES = 16 };
 extern const uint8_t known_secret[SECRET_NBYTES];

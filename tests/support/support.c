@@ -1,6 +1,8 @@
 /* support.c - what the tests share: see support.h.  All that looks random follows from
  * the seed, so that a failing test fails again in the next run. */
 #include "support.h"
+#include <perhaps_build.h>
+#include <perhaps_sets.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -434,7 +436,7 @@ perhaps_filter *clone_of(const perhaps_filter *f)
 
 const struct perhaps_open_options map_it = { .mode = PERHAPS_MODE_READ },
                                   load_it = { .mode = PERHAPS_MODE_LOAD },
-                                  in_place = { .mode = PERHAPS_MODE_LIVE },
+                                  in_place = { .mode = PERHAPS_MODE_IN_PLACE },
                                   without_secret = { .without_secret = true },
                                   checking = { .check = true };
 const struct perhaps_open_options *const ways_to_open[] = { &map_it, &load_it };

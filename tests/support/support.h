@@ -15,8 +15,10 @@
 
 #include <cmocka.h>
 
-#include "perhaps_build.h"
+#include "perhaps_embed.h"
+#include "perhaps_file.h"
 #include "perhaps_layout.h"
+#include "perhaps_plan.h"
 
 /* ---- Expectations ---------------------------------------------------------------------- */
 

@@ -1,8 +1,9 @@
-// cplusplus_test.cpp - proves that perhaps.h and perhaps_inline.h compile as C++11 and that the
+// cplusplus_test.cpp - proves that perhaps.h and perhaps_fast.h compile as C++11 and that the
 // functions link from there.  It fails to build when the header takes something that is C only, and fails with the
 // number of the step when a call returns something wrong.
 #include "perhaps.h"
-#include "perhaps_inline.h"
+#include "perhaps_plan.h"
+#include "perhaps_fast.h"
 
 #include <cstdio>
 #include <memory>

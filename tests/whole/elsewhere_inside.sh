@@ -129,7 +129,7 @@ install_packages() {
     { apt-get update -qq && apt-get install -y -qq --no-install-recommends /out/*.deb man-db gcc \
         libc6-dev pkg-config; } >/tmp/log 2>&1 || { tail -n 40 /tmp/log; return 1; }
     cd /tmp
-    sed -n '/^```c$/,/^```$/p' /src/README.md | sed '1d;$d' >fruit.c
+    sed -n '/^```c$/,/^```$/{/^```/d;p;/^}$/q}' /src/doc/C.md >fruit.c
     # shellcheck disable=SC2046
     cc fruit.c $(pkg-config --cflags --libs perhaps)
     ./a.out | grep -qx 'apple: perhaps'

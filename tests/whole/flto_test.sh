@@ -80,7 +80,7 @@ int main(void)
 C
 # shellcheck disable=SC2046,SC2086
 "$cc" -O2 $flags $link -I"$source/include" -o "$root/plain" "$root/program.c" \
-    "$source"/src/*.c "$source"/src/*/*.c $(pkg-config --cflags --libs libxxhash libsodium) -lm \
+    "$source"/src/*.c "$source"/src/*/*.c "$source"/src/*/*/*.c $(pkg-config --cflags --libs libxxhash libsodium) -lm \
     >"$root/log" 2>&1 || fail "the sources do not build alone: $(cat "$root/log")"
 "$root/plain" || fail "the sources build alone, and do not work"
 echo "$cc $flags: builds, exports perhaps_* alone, $passed tests passed"

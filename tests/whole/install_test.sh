@@ -56,7 +56,7 @@ for name in bash-completion/completions/perhaps zsh/site-functions/_perhaps \
     fish/vendor_completions.d/perhaps.fish; do
     [ -s "$prefix/share/$name" ] || fail "no completions in $name"
 done
-for name in perhaps.h perhaps_file.h perhaps_build.h perhaps_inline.h perhaps_layout.h \
+for name in perhaps.h perhaps_{plan,file,live,sets,window,build,fast,embed,layout}.h \
     perhaps_cluster.h perhaps_cluster_async.h; do
     [ -f "$prefix/include/$name" ] || fail "no header $name"
     echo "#include <$name>" | $cc -std=c11 -Werror -fsyntax-only -I"$prefix/include" -xc - ||
@@ -184,7 +184,7 @@ done
 # The sources build with one call of the compiler, which takes a while.
 # shellcheck disable=SC2086
 $cc $cflags -I"$source/include" -o "$root/plain" "$root/program.c" \
-    "$source"/src/*.c "$source"/src/*/*.c -lsodium -lm &
+    "$source"/src/*.c "$source"/src/*/*.c "$source"/src/*/*/*.c -lsodium -lm &
 alone=$!
 
 # ---- As a part of another project, whose targets have common names

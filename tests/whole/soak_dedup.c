@@ -14,6 +14,8 @@
 #define _GNU_SOURCE 1
 
 #include "soak.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 #include <dirent.h>
 #include <errno.h>

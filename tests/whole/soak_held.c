@@ -24,6 +24,8 @@
 #include <unistd.h>
 
 #include "soak.h"
+#include <perhaps_live.h>
+#include <perhaps_sets.h>
 
 enum {
     FILES_MOST = 16,

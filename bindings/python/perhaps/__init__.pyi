@@ -212,7 +212,7 @@ class Cluster:
     def close(self) -> None: ...
 
 def open(
-    path: _Path, mode: Literal['r', 'w', 'live'] = 'r', secret: bytes | None = None, *,
+    path: _Path, mode: Literal['r', 'w', 'in place'] = 'r', secret: bytes | None = None, *,
     check: bool = False,
 ) -> Filter: ...
 def plan(

@@ -1,5 +1,6 @@
 /* args.c - arguments of a call, and how they are refused. */
 #include "args.h"
+#include <perhaps_plan.h>
 
 #include <math.h>
 #include <string.h>

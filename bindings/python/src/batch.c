@@ -5,6 +5,7 @@
 #include "errors.h"
 #include "filter.h"
 #include "results.h"
+#include <perhaps_build.h>
 
 struct batch {
     perhaps_filter *filter;

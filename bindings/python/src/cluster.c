@@ -10,6 +10,8 @@
 #include "errors.h"
 #include "options.h"
 #include "results.h"
+#include <perhaps_file.h>
+#include <perhaps_plan.h>
 
 static PyTypeObject *cluster_type, *stats_type;
 

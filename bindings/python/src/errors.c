@@ -1,5 +1,6 @@
 /* errors.c - errors of the library as exceptions. */
 #include "errors.h"
+#include <perhaps_file.h>
 
 #include <errno.h>
 #include <perhaps_cluster.h>

@@ -5,6 +5,8 @@
 #include "errors.h"
 #include "filter.h"
 #include "options.h"
+#include <perhaps_embed.h>
+#include <perhaps_live.h>
 
 PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
 {
@@ -32,12 +34,12 @@ PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
     return error ? raise_error(error, path) : Py_NewRef(Py_None);
 }
 
-/* "r", "w" or "live". */
+/* "r", "w" or "in place". */
 static bool mode_named(const char *name, enum perhaps_mode *mode)
 {
-    static const char *const names[] = {
-        [PERHAPS_MODE_READ] = "r", [PERHAPS_MODE_LOAD] = "w", [PERHAPS_MODE_LIVE] = "live"
-    };
+    static const char *const names[] = { [PERHAPS_MODE_READ] = "r",
+                                         [PERHAPS_MODE_LOAD] = "w",
+                                         [PERHAPS_MODE_IN_PLACE] = "in place" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) {
             *mode = (enum perhaps_mode)i;
@@ -45,7 +47,7 @@ static bool mode_named(const char *name, enum perhaps_mode *mode)
         }
     PyErr_Format(PyExc_ValueError,
                  "mode '%s' is none of 'r' (mapped, to ask), 'w' (in memory, to change it) and "
-                 "'live' (the file itself is changed)",
+                 "'in place' (the file itself is changed)",
                  name);
     return false;
 }

@@ -1,5 +1,9 @@
 /* filter.c - perhaps.Filter: its life, and the methods for one key. */
 #include "filter.h"
+#include <perhaps_embed.h>
+#include <perhaps_plan.h>
+#include <perhaps_sets.h>
+#include <perhaps_window.h>
 
 #include <math.h>
 #include <string.h>
@@ -560,7 +564,7 @@ static PyMethodDef filter_methods[] = {
       "from_bytes($type, data, secret=None)\n--\n\nMakes a filter of the bytes of one." },
     { "__reduce__", filter_reduce, METH_NOARGS, NULL },
     { "sync", filter_sync, METH_NOARGS,
-      "sync($self, /)\n--\n\nMakes sure that all keys are on the disk: for mode='live'." },
+      "sync($self, /)\n--\n\nMakes sure that all keys are on the disk: for mode='in place'." },
     { "verify", filter_verify, METH_NOARGS,
       "verify($self, /)\n--\n\n"
       "Compares all pages of a mapped file with their checksums, and returns how\n"

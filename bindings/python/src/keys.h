@@ -8,6 +8,7 @@
 #define KEYS_H
 
 #include "python.h"
+#include <perhaps_file.h>
 
 /* The longest integer in decimal digits with its sign, and a zero behind it. */
 enum { NUMBER_NBYTES = 24 };

@@ -9,7 +9,7 @@ static PyMethodDef functions[] = {
       "Opens a saved filter.\n\n"
       "mode   'r': mapped, to be asked; opens at once, however large it is\n"
       "       'w': read into memory, to be changed there; save() it again\n"
-      "       'live': the file itself is changed, by any number of processes at once\n"
+      "       'in place': the file itself is changed, by any number of processes at once\n"
       "check  'r': compares each page with its checksum before it is first used\n" },
     { "plan", WITH_KEYWORDS(module_plan), METH_VARARGS | METH_KEYWORDS,
       "plan(capacity=None, fpr=None, removable=False, grow=False, window=None, secret=None, "

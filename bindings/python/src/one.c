@@ -2,6 +2,7 @@
  * give it away, and look only whether a batch is running that they would meet. */
 #include "errors.h"
 #include "filter.h"
+#include <perhaps_build.h>
 
 int filter_contains(PyObject *object, PyObject *item)
 {

@@ -3,6 +3,7 @@
  * Each argument has a row in a table, with the function that reads it.  What several of them
  * say together is looked at when all are read. */
 #include "options.h"
+#include <perhaps_plan.h>
 
 #include <string.h>
 

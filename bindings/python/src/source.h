@@ -6,6 +6,7 @@
 
 #include "arrow.h"
 #include "keys.h"
+#include <perhaps_fast.h>
 
 /* So many keys at most are made at a time of what is no key as it lies there. */
 enum { CHUNK_NUMBERS = 4096, CHUNK_KEYS = 1024, CHUNK_TEXT_NBYTES = 65536 };

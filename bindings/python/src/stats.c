@@ -2,6 +2,7 @@
 #include "errors.h"
 #include "filter.h"
 #include "options.h"
+#include <perhaps_plan.h>
 
 static PyTypeObject *stats_type, *plan_type;
 

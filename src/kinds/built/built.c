@@ -2,6 +2,7 @@
 #include "built.h"
 
 #include "../../base/memory.h"
+#include "../../pile/pile.h"
 
 /* Returns how many hands to take: at least one, even if it takes more than its share. */
 static unsigned hands_for(const struct tasks *tasks, const struct built_hands *hands,

@@ -3,6 +3,7 @@
 #define BUILT_H
 
 #include "../../pile/pile.h"
+#include <perhaps_embed.h>
 
 /* What the threads have for themselves while they do tasks. */
 struct built_hands {

@@ -18,6 +18,7 @@
  * n / 2^64.
  * Invariant: the three slots of each key add up to its fingerprint. */
 #include "fuse.h"
+#include "../../pile/pile.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../../base/memory.h"
+#include "../../pile/pile.h"
 #include "built.h"
 #include "fuse.h"
 

@@ -32,6 +32,7 @@
 #include "../../filter/counters.h"
 #include "../kinds.h"
 #include "parts.h"
+#include <perhaps_layout.h>
 
 static const char *const field_names[] = { "factor", "base", "preference", NULL };
 enum { FACTOR, BASE, PREFERENCE }; /* BASE: a kind's id; PREFERENCE: the enum's value + 1 */

@@ -24,6 +24,7 @@
 #include "fold.h"
 #include "lines.h"
 #include "owners.h"
+#include <perhaps_layout.h>
 
 static const char *const field_names[] = { "part_lines", "parts", "line_bits", "together",
                                            NULL };

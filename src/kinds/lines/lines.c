@@ -1,4 +1,4 @@
-/* lines.c - fpr and plan of filters whose keys have cache lines of their own.  doc/KINDS.md
+/* lines.c - fpr and plan of filters whose keys have cache lines of their own.  doc/THEORY.md
  * gives the formulas and what was measured against them. */
 #include "lines.h"
 

@@ -1,6 +1,6 @@
 /* elastic.c - a cuckoo filter that grows in place, page by page; after ideas of the taffy
  * cuckoo filter (Apple: Stretching your data with taffy filters, SPE 2022) and of InfiniFilter
- * (Dayan, Bercea, Reviriego, Pagh: InfiniFilter, SIGMOD 2023).  doc/KINDS.md explains it with
+ * (Dayan, Bercea, Reviriego, Pagh: InfiniFilter, SIGMOD 2023).  doc/THEORY.md explains it with
  * pictures.
  *
  *   segment = 512 buckets of 4 slots; both buckets of a key lie in one segment
@@ -37,7 +37,7 @@
 
 static const char *const elastic_fields[] = { "slot_bits", "fpr_until", "segments", NULL };
 
-/* The load at which segments are split; measured, see doc/KINDS.md. */
+/* The load at which segments are split; measured, see doc/THEORY.md. */
 static const double split_load = 0.96;
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
@@ -283,7 +283,7 @@ static int elastic_add(perhaps_filter *f, const struct keyhash *keys,
 }
 
 /* Removes the longest match, even if it was added for another key: a shorter match then still
- * stands for that key, so no key is lost (doc/KINDS.md).  Returns whether there was a match. */
+ * stands for that key, so no key is lost (doc/THEORY.md).  Returns whether there was one. */
 static bool remove_longest_match(perhaps_filter *f, const struct keyhash *key)
 {
     struct spot s = segments_enter(f, key);

@@ -16,7 +16,7 @@ size_t segments_writers_nbytes(const struct geometry *g)
 
 /* How many buckets a search for room looks at before the segment is split.  Longer searches
  * slow down the last adds before a split, and save little: 1024 steps take twice the time of
- * 256, and 1 % less memory (doc/KINDS.md). */
+ * 256, and 1 % less memory (doc/THEORY.md). */
 enum { SEGMENT_SEARCH = 256 };
 
 /* ---- Sizes ----------------------------------------------------------------------------- */

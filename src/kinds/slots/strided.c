@@ -11,7 +11,7 @@
  * cells with all bits, where buckets of four compare eight: one bit less for the same rate.
  * Here the two cells of a place lie 1, 2 or 3 cells apart, as the fingerprint says.  Adjacent
  * windows share cells and are full together.  With strides they lead elsewhere: a search that
- * would find room up to a load of .90 finds it up to .94 (doc/KINDS.md has the figures).
+ * would find room up to a load of .90 finds it up to .94 (doc/THEORY.md has the figures).
  *
  * The second place follows from the first and the fingerprint as in cuckoo.c, and the first
  * cell of a place from any of its cells and the fingerprint.  So an entry can move although its

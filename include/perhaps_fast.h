@@ -1,5 +1,135 @@
-/* perhaps_inline.h - asks and adds without a call, for programs that are compiled against the
- * library.
+/* perhaps_fast.h - keys that are hashed ahead, and questions without a call.
+ *
+ * Six ways to add a key or to ask for it, from the plainest to the one that is for few:
+ *
+ *     perhaps_add()            one key: plain, and quick enough for most
+ *     perhaps_add_many()       keys that come together: two to five times as fast
+ *     perhaps_bulk_add()       many millions at once, to a filter much larger than the cache
+ *                              (perhaps_build.h): twice as fast again, and it takes memory
+ *     perhaps_add_prepared()   keys that are known some 16 keys before they are asked for
+ *     perhaps_keys_hashed()    hashed once, for several filters, or by other threads
+ *     perhaps_view_add_...()   integers and ready hashes, in a program that is compiled for
+ *                              AVX2: half of the instructions of a call */
+#ifndef PERHAPS_FAST_H
+#define PERHAPS_FAST_H
+
+#include <perhaps.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Keys that are known a little earlier ------------------------------------------- */
+
+/* A key that was hashed.  Its members belong to the library. */
+struct perhaps_prepared {
+    uint64_t place;
+    uint64_t mark;
+    int error;
+};
+
+/* Hashes a key, and sends for the memory where it will be looked up: a program that prepares
+ * each key some 16 keys before it asks for it does not wait for memory, and is faster than any
+ * single call can be.  Never fails; a key that cannot be hashed gives the answer or error of
+ * the plain call later.  May be used, any number of times, with this filter and with others of
+ * the same hash and seed or secret, which the memory was not sent for. */
+PERHAPS_API void perhaps_prepare(const perhaps_filter *filter, const void *key,
+                                 size_t key_nbytes, struct perhaps_prepared *prepared);
+
+/* Do what perhaps_contains(), perhaps_add() and perhaps_add_unless_present() do. */
+PERHAPS_API bool perhaps_contains_prepared(const perhaps_filter *filter,
+                                           const struct perhaps_prepared *prepared);
+PERHAPS_API int perhaps_add_prepared(perhaps_filter *filter,
+                                     const struct perhaps_prepared *prepared);
+PERHAPS_API int perhaps_add_unless_present_prepared(perhaps_filter *filter,
+                                                    const struct perhaps_prepared *prepared,
+                                                    bool *was_present);
+
+/* ---- Keys that lie together, and keys that were hashed --------------------------------- */
+
+/* Keys of any length that lie in one piece of memory: key i from offset[i] up to offset[i + 1],
+ * where the next one begins.  So there are count + 1 offsets, and none is less than the one
+ * before it.  Strings of Apache Arrow lie like this. */
+static inline struct perhaps_keys perhaps_keys_offsets32(const void *bytes,
+                                                         const uint32_t *offset, size_t count)
+{
+    struct perhaps_keys keys = { count, NULL, NULL, bytes, 0, offset, sizeof *offset };
+    return keys;
+}
+
+static inline struct perhaps_keys perhaps_keys_offsets64(const void *bytes,
+                                                         const uint64_t *offset, size_t count)
+{
+    struct perhaps_keys keys = { count, NULL, NULL, bytes, 0, offset, sizeof *offset };
+    return keys;
+}
+
+/* What the hash of a filter makes of a key: the same in all filters of that hash with that seed
+ * or secret. */
+struct perhaps_hashed {
+    uint8_t bytes[PERHAPS_HASH_NBYTES];
+};
+
+/* Keys that perhaps_hash_many() has hashed; or integers for a bitmap. */
+static inline struct perhaps_keys perhaps_keys_hashed(const struct perhaps_hashed *hashed,
+                                                      size_t count)
+{
+    struct perhaps_keys keys = { count, NULL, hashed, NULL, 0, NULL, 0 };
+    return keys;
+}
+
+/* Key 'index' of these keys, which are not hashed. */
+static inline struct perhaps_key perhaps_keys_at(const struct perhaps_keys *keys, size_t index)
+{
+    struct perhaps_key key = { keys->packed, keys->key_nbytes };
+    const uint32_t *narrow = (const uint32_t *)keys->offsets;
+    const uint64_t *wide = (const uint64_t *)keys->offsets;
+    uint64_t first = 0, end = 0;
+    if (keys->each)
+        return keys->each[index];
+    if (!keys->offsets) {
+        first = keys->key_nbytes * index;
+    } else {
+        bool is_narrow = keys->offset_nbytes == sizeof *narrow;
+        first = is_narrow ? narrow[index] : wide[index];
+        end = is_narrow ? narrow[index + 1] : wide[index + 1];
+        key.nbytes = (size_t)(end - first);
+    }
+    if (first) /* C does not define NULL + 0 */
+        key.bytes = (const char *)keys->packed + first;
+    return key;
+}
+
+/* 'count' of these keys, from number 'first' on. */
+static inline struct perhaps_keys perhaps_keys_slice(const struct perhaps_keys *keys,
+                                                     size_t first, size_t count)
+{
+    struct perhaps_keys slice = *keys;
+    slice.count = count;
+    if (keys->each)
+        slice.each = keys->each + first;
+    else if (keys->hashed)
+        slice.hashed = keys->hashed + first;
+    else if (keys->offsets)
+        slice.offsets = (const char *)keys->offsets + first * keys->offset_nbytes;
+    else if (keys->key_nbytes)
+        slice.packed = (const char *)keys->packed + first * keys->key_nbytes;
+    return slice;
+}
+
+/* Hashes keys as the filter does: so that other threads can hash what one thread adds, or that
+ * one hash serves for several filters.  Returns 0; PERHAPS_ERR_SECRET; or PERHAPS_ERR_ARGUMENT
+ * for a key that the hash does not take, having hashed nothing. */
+PERHAPS_API int perhaps_hash_many(const perhaps_filter *filter, const struct perhaps_keys *keys,
+                                  struct perhaps_hashed *hashed);
+
+/* ---- Views: without a call ------------------------------------------------------------- */
+
+/* For programs that are compiled against the library:
  *
  *   struct perhaps_view view = perhaps_view_of(filter);
  *   if (perhaps_view_contains_integer(&view, key)) ...
@@ -13,18 +143,6 @@
  * A view stays valid until the filter is freed or moved (perhaps_relocate()), or another one is
  * merged into it.  It may be
  * copied.  What may run at the same time is as with the calls. */
-#ifndef PERHAPS_INLINE_H
-#define PERHAPS_INLINE_H
-
-#include "perhaps.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* What the keys are. */
 enum perhaps_input {
@@ -262,5 +380,4 @@ static inline int perhaps_view_add_hash128(const struct perhaps_view *view, uint
 #ifdef __cplusplus
 }
 #endif
-
 #endif

@@ -1,76 +1,12 @@
-/* filter.c - the public calls for many keys: they check their arguments, hash the keys into a
+/* many.c - the public calls for many keys: they check their arguments, hash the keys into a
  * ring, and call the kind.  HACKING.md ("Batches: the ring") explains why. */
 #include "../filter/filter.h"
-
-#include <sodium/utils.h>
+#include <perhaps_build.h>
+#include <perhaps_window.h>
 
 #include "../base/compiler.h"
 #include "../filter/counters.h"
 #include "plan.h"
-
-/* ---- Create ---------------------------------------------------------------------------- */
-
-int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
-{
-    struct perhaps_hashing hashing = options->hashing;
-    const struct filter_kind *kind;
-    struct geometry of_part = { 0 }, part = { .first = &of_part }, g = { .first = &part };
-    struct hasher hasher;
-    char why[WHY_NBYTES];
-    *filter = NULL;
-    int error = plan_choose(options, &kind, &g, why);
-    if (!error && kind->builds)
-        error = PERHAPS_ERR_UNSUPPORTED; /* by a builder */
-    if (!error)
-        error = plan_hash(kind, &g, &hashing);
-    if (error)
-        return error;
-    error = hasher_create(&hasher, &hashing);
-    if (!error)
-        error = filter_new(kind, &g, &hasher, options, filter);
-    if (!error && !(options->needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT)))
-        filter_become_set(*filter);
-    sodium_memzero(hasher.secret, sizeof hasher.secret);
-    return error;
-}
-
-unsigned perhaps_abilities_of(const perhaps_filter *f)
-{
-    const unsigned copies = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT;
-    return (f->kind->about.abilities & ~copies) | (f->removes ? PERHAPS_CAN_REMOVE : 0U) |
-           (f->counts ? PERHAPS_CAN_COUNT : 0U);
-}
-
-/* Returns the hash of a filter like the model: the model's own, or a new one. */
-static int hash_like(const perhaps_filter *model, const struct perhaps_hashing *own,
-                     struct hasher *hasher)
-{
-    if (!own) {
-        *hasher = model->hasher;
-        return hasher->ready ? 0 : PERHAPS_ERR_SECRET;
-    }
-    struct perhaps_hashing hashing = *own;
-    if (!hashing.note)
-        hashing.note = model->hasher.note;
-    int error = plan_hash(model->kind, &model->geometry, &hashing);
-    return error ? error : hasher_create(hasher, &hashing);
-}
-
-int perhaps_create_like(const perhaps_filter *model, const struct perhaps_hashing *hashing,
-                        const struct perhaps_allocator *allocator, perhaps_filter **filter)
-{
-    struct hasher hasher;
-    *filter = NULL;
-    if (model->kind->builds)
-        return PERHAPS_ERR_UNSUPPORTED;
-    int error = hash_like(model, hashing, &hasher);
-    if (!error)
-        error = filter_new_like(model, &hasher, allocator, model->shared, filter);
-    if (!error && model->is_set)
-        filter_become_set(*filter);
-    sodium_memzero(hasher.secret, sizeof hasher.secret);
-    return error;
-}
 
 /* ---- Hash ------------------------------------------------------------------------------ */
 
@@ -83,18 +19,25 @@ int perhaps_hash_many(const perhaps_filter *f, const struct perhaps_keys *keys,
 /* ---- Batches --------------------------------------------------------------------------- */
 
 /* Many keys on their way to the kind.  They are hashed into a ring, 'step' keys at a time, and
- * are handed to the kind 'ahead' keys later.  For a kind that sorts keys 'step' is BATCH_MOST
- * and 'ahead' is 0.
+ * are handed to the kind 'ahead' keys later.  For a kind that sorts keys, and so prefetches in
+ * an order of its own, 'step' is BATCH_MOST and 'ahead' is 0.
  * Invariant: done <= hashed <= count, and hashed - done <= ring_size. */
 struct batch {
-    const perhaps_filter *f;
+    const struct hasher *hasher;
     const struct perhaps_keys *keys;
     size_t step, ahead, ring_size;
     size_t count;  /* how many of the keys the hash accepts */
     size_t hashed; /* how many keys have been hashed */
-    size_t done;   /* how many keys the kind has worked on; the caller advances it */
-    struct keyhash *ring;
+    size_t done;   /* how many keys were dealt with */
+    struct keyhash ring[BATCH_MOST];
 };
+
+_Static_assert(BATCH_RING <= BATCH_MOST, "one ring serves both");
+
+/* Deals with n hashed keys, of which the first is number 'at'.  Sets *done to with how many; it
+ * is n unless there is an error, with which the batch ends. */
+typedef int batch_step(void *context, const struct keyhash *keys, const struct keyhash *ahead,
+                       size_t n, size_t at, size_t *done);
 
 static size_t smaller(size_t a, size_t b)
 {
@@ -105,37 +48,8 @@ static size_t smaller(size_t a, size_t b)
 static void batch_hash(struct batch *b, size_t most)
 {
     size_t n = smaller(most, b->count - b->hashed);
-    hasher_run(&b->f->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % b->ring_size]);
+    hasher_run(b->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % b->ring_size]);
     b->hashed += n;
-}
-
-/* Begins a batch: hashes the first BATCH_AHEAD keys and prefetches what they will need. */
-static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_keys *keys,
-                                size_t count, struct keyhash ring[BATCH_RING])
-{
-    struct batch b = { .f = f,
-                       .keys = keys,
-                       .step = BATCH_STEP,
-                       .ahead = BATCH_AHEAD,
-                       .ring_size = BATCH_RING,
-                       .count = count,
-                       .ring = ring };
-    batch_hash(&b, b.ahead);
-    if (filter_may_look(f))
-        f->kind->prefetch(f, ring, b.hashed);
-    return b;
-}
-
-/* Begins a batch for a kind that sorts keys, and so prefetches in an order of its own. */
-static struct batch batch_begin_sorted(const perhaps_filter *f, const struct perhaps_keys *keys,
-                                       size_t count, struct keyhash ring[BATCH_MOST])
-{
-    return (struct batch){ .f = f,
-                           .keys = keys,
-                           .step = BATCH_MOST,
-                           .ring_size = BATCH_MOST,
-                           .count = count,
-                           .ring = ring };
 }
 
 /* Sets *keys to the hashes of the next step, and *ahead to as many hashes of later keys; or to
@@ -151,14 +65,62 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
     return n;
 }
 
+/* Hashes the first 'count' keys and has step() deal with all of them in order.  Returns 0, or
+ * the error of step().  *done is with how many keys it dealt. */
+static int batch_each(const perhaps_filter *f, const struct perhaps_keys *keys, size_t count,
+                      bool sorted, batch_step *step, void *context, size_t *done)
+{
+    struct batch b;
+    int error = 0;
+    b.hasher = &f->hasher;
+    b.keys = keys;
+    b.step = sorted ? BATCH_MOST : BATCH_STEP;
+    b.ahead = sorted ? 0 : BATCH_AHEAD;
+    b.ring_size = sorted ? BATCH_MOST : BATCH_RING;
+    b.count = count;
+    b.hashed = b.done = 0;
+    batch_hash(&b, b.ahead);
+    if (b.hashed && filter_may_look(f))
+        f->kind->prefetch(f, b.ring, b.hashed);
+    while (b.done < count && !error) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead), some = n;
+        error = step(context, now, ahead, n, b.done, &some);
+        *done = b.done += some;
+    }
+    return error;
+}
+
+/* Prefetches for later keys, where the kind takes one key at a time and does not. */
+static void prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys,
+                           const struct keyhash *ahead, size_t n)
+{
+    if (ahead != keys)
+        f->kind->prefetch(f, ahead, n);
+}
+
 /* ---- Add ------------------------------------------------------------------------------- */
+
+struct adding {
+    perhaps_filter *f;
+    bool unless_present;
+    bool *was_present; /* NULL: nobody asks */
+};
+
+static int add_step(void *context, const struct keyhash *keys, const struct keyhash *ahead,
+                    size_t n, size_t at, size_t *done)
+{
+    const struct adding *a = context;
+    bool scratch[BATCH_MOST];
+    return a->f->changer->add(a->f, keys, ahead, n, a->unless_present,
+                              a->was_present ? a->was_present + at : scratch, done);
+}
 
 /* Adds keys up to the first that fails, or that the hash refuses. */
 static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
                     bool *was_present, size_t *done)
 {
-    bool scratch[BATCH_MOST];
-    struct keyhash ring[BATCH_MOST];
+    struct adding a = { f, unless_present, was_present };
     size_t none;
     done = done ? done : &none;
     *done = 0;
@@ -166,19 +128,8 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     if (error)
         return error;
     size_t count = filter_count_hashable(f, keys);
-    struct batch b = f->writers && f->kind->sorts_shared
-                         ? batch_begin_sorted(f, keys, count, ring)
-                         : batch_begin(f, keys, count, ring);
-    while (b.done < b.count) {
-        const struct keyhash *now, *ahead;
-        size_t n = batch_next(&b, &now, &ahead), added;
-        error = filter_add_recorded(f, now, ahead, n, unless_present,
-                                    was_present ? was_present + b.done : scratch, &added);
-        *done = b.done += added;
-        if (error)
-            return error;
-    }
-    return b.count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
+    error = batch_each(f, keys, count, f->writers && f->kind->sorts_shared, add_step, &a, done);
+    return error ? error : count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
 }
 
 int perhaps_add_many(perhaps_filter *filter, const struct perhaps_keys *keys, size_t *done)
@@ -225,23 +176,32 @@ static size_t contains_newer(const perhaps_filter *f, size_t gone, const struct 
     return found;
 }
 
-/* Asks for keys that the hash takes.  'gone' generations of a window are not asked. */
+struct asking {
+    const perhaps_filter *f;
+    size_t gone;   /* so many generations of a window are not asked */
+    bool *present; /* NULL: nobody asks which */
+    size_t found;
+};
+
+static int ask_step(void *context, const struct keyhash *keys, const struct keyhash *ahead,
+                    size_t n, size_t at, size_t *done)
+{
+    struct asking *a = context;
+    bool scratch[BATCH_STEP], *answer = a->present ? a->present + at : scratch;
+    (void)done;
+    a->found += a->gone ? contains_newer(a->f, a->gone, keys, ahead, n, answer)
+                        : filter_contains_hashed(a->f, keys, ahead, n, answer);
+    return 0;
+}
+
+/* Asks for keys that the hash takes. */
 static size_t contains_batches(const perhaps_filter *f, const struct perhaps_keys *keys,
                                size_t gone, bool *present)
 {
-    bool scratch[BATCH_STEP];
-    struct keyhash ring[BATCH_RING];
-    size_t found = 0;
-    struct batch b = batch_begin(f, keys, keys->count, ring);
-    while (b.done < b.count) {
-        const struct keyhash *now, *ahead;
-        size_t n = batch_next(&b, &now, &ahead);
-        bool *answer = present ? present + b.done : scratch;
-        found += gone ? contains_newer(f, gone, now, ahead, n, answer)
-                      : filter_contains_hashed(f, now, ahead, n, answer);
-        b.done += n;
-    }
-    return found;
+    struct asking a = { f, gone, present, 0 };
+    size_t done;
+    batch_each(f, keys, keys->count, false, ask_step, &a, &done);
+    return a.found;
 }
 
 size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys *keys,
@@ -300,35 +260,39 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
     return error ? error : count_hashed(f, &hash, count);
 }
 
-/* Sets the counts of keys until there is an error.  count() of a kind takes one key and does
- * not prefetch, so this loop prefetches the keys ahead. */
-static int count_all(const perhaps_filter *f, const struct perhaps_keys *keys, uint64_t *counts)
+struct counting {
+    const perhaps_filter *f;
+    uint64_t *counts;
+};
+
+static int count_step(void *context, const struct keyhash *keys, const struct keyhash *ahead,
+                      size_t n, size_t at, size_t *done)
 {
-    struct keyhash ring[BATCH_RING];
-    int error = may_count(f);
-    if (!error && hasher_accepts(&f->hasher, keys) < keys->count)
-        error = PERHAPS_ERR_ARGUMENT;
-    if (error)
-        return error;
-    struct batch b = batch_begin(f, keys, keys->count, ring);
-    while (b.done < b.count) {
-        const struct keyhash *now, *ahead;
-        size_t n = batch_next(&b, &now, &ahead);
-        if (ahead != now)
-            f->kind->prefetch(f, ahead, n);
-        for (size_t i = 0; i < n && !error; i++)
-            error = count_hashed(f, &now[i], &counts[b.done + i]);
-        if (error)
-            return error;
-        b.done += n;
-    }
-    return 0;
+    const struct counting *c = context;
+    int error = 0;
+    (void)done;
+    prefetch_ahead(c->f, keys, ahead, n);
+    for (size_t i = 0; i < n && !error; i++)
+        error = count_hashed(c->f, &keys[i], &c->counts[at + i]);
+    return error;
+}
+
+/* Returns 0 if the hash takes all keys. */
+static int all_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    return hasher_accepts(&f->hasher, keys) < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
 }
 
 int perhaps_count_many(const perhaps_filter *f, const struct perhaps_keys *keys,
                        uint64_t *counts)
 {
-    int error = count_all(f, keys, counts);
+    struct counting c = { f, counts };
+    size_t done;
+    int error = may_count(f);
+    if (!error)
+        error = all_hashable(f, keys);
+    if (!error)
+        error = batch_each(f, keys, keys->count, false, count_step, &c, &done);
     for (size_t i = 0; error && i < keys->count; i++)
         counts[i] = 0;
     return error;
@@ -371,31 +335,31 @@ int perhaps_lookup(const perhaps_filter *f, const void *key, size_t key_nbytes, 
     return error ? error : present ? 0 : PERHAPS_ERR_NOT_FOUND;
 }
 
-static int look_up_all(const perhaps_filter *f, const struct perhaps_keys *keys,
-                       uint32_t *value, bool *present)
+struct looking {
+    const perhaps_filter *f;
+    uint32_t *value;
+    bool *present;
+};
+
+static int look_up_step(void *context, const struct keyhash *keys, const struct keyhash *ahead,
+                        size_t n, size_t at, size_t *done)
 {
-    struct keyhash ring[BATCH_RING];
-    int error = may_look_up(f);
-    if (!error && hasher_accepts(&f->hasher, keys) < keys->count)
-        error = PERHAPS_ERR_ARGUMENT;
-    if (error)
-        return error;
-    struct batch b = batch_begin(f, keys, keys->count, ring);
-    while (b.done < b.count && !error) {
-        const struct keyhash *now, *ahead;
-        size_t n = batch_next(&b, &now, &ahead);
-        if (ahead != now)
-            f->kind->prefetch(f, ahead, n);
-        error = look_up_hashed(f, now, n, value + b.done, present + b.done);
-        b.done += n;
-    }
-    return error;
+    const struct looking *l = context;
+    (void)done;
+    prefetch_ahead(l->f, keys, ahead, n);
+    return look_up_hashed(l->f, keys, n, l->value + at, l->present + at);
 }
 
 int perhaps_lookup_many(const perhaps_filter *f, const struct perhaps_keys *keys,
                         uint32_t *value, bool *present)
 {
-    int error = look_up_all(f, keys, value, present);
+    struct looking l = { f, value, present };
+    size_t done;
+    int error = may_look_up(f);
+    if (!error)
+        error = all_hashable(f, keys);
+    if (!error)
+        error = batch_each(f, keys, keys->count, false, look_up_step, &l, &done);
     for (size_t i = 0; error && i < keys->count; i++) {
         value[i] = 0;
         present[i] = false;
@@ -405,35 +369,40 @@ int perhaps_lookup_many(const perhaps_filter *f, const struct perhaps_keys *keys
 
 /* ---- Remove ---------------------------------------------------------------------------- */
 
+struct removing {
+    perhaps_filter *f;
+    bool *removed; /* NULL: nobody asks which */
+    size_t *nremoved;
+};
+
+static int remove_step(void *context, const struct keyhash *keys, const struct keyhash *ahead,
+                       size_t n, size_t at, size_t *done)
+{
+    const struct removing *r = context;
+    bool scratch[BATCH_STEP];
+    size_t some = 0;
+    int error = r->f->changer->remove(r->f, keys, ahead, n,
+                                      r->removed ? r->removed + at : scratch, &some);
+    *done = error ? 0 : n;
+    *r->nremoved += some;
+    return error;
+}
+
 int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool *removed,
                         size_t *nremoved, size_t *done)
 {
-    bool scratch[BATCH_STEP];
-    struct keyhash ring[BATCH_RING];
     size_t unused_count, unused_done;
-    nremoved = nremoved ? nremoved : &unused_count;
+    struct removing r = { f, removed, nremoved ? nremoved : &unused_count };
     done = done ? done : &unused_done;
-    *nremoved = *done = 0;
+    *r.nremoved = *done = 0;
     int error = f->removes  ? filter_may_change(f)
                 : f->is_set ? PERHAPS_ERR_SET
                             : PERHAPS_ERR_UNSUPPORTED;
     if (error)
         return error;
-    struct batch b = batch_begin(f, keys, hasher_accepts(&f->hasher, keys), ring);
-    while (b.done < b.count) {
-        const struct keyhash *now, *ahead;
-        size_t n = batch_next(&b, &now, &ahead), some = 0;
-        bool *answer = removed ? removed + b.done : scratch;
-        if (f->recording)
-            error = f->recording->recorder->remove(f, now, ahead, n, answer, &some);
-        else
-            some = filter_remove_keys(f, now, ahead, n, answer);
-        if (error)
-            return error;
-        *nremoved += some;
-        *done = b.done += n;
-    }
-    return b.count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
+    size_t count = hasher_accepts(&f->hasher, keys);
+    error = batch_each(f, keys, count, false, remove_step, &r, done);
+    return error ? error : count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
 }
 
 int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
@@ -443,40 +412,4 @@ int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
     size_t removed;
     int error = perhaps_remove_many(filter, &keys, NULL, &removed, NULL);
     return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;
-}
-
-/* ---- Windows --------------------------------------------------------------------------- */
-
-static int forget(perhaps_filter *f, enum deed deed, uint64_t now)
-{
-    if (!f->kind->forgets)
-        return PERHAPS_ERR_UNSUPPORTED;
-    if (f->read_only)
-        return PERHAPS_ERR_READ_ONLY;
-    return f->recording ? f->recording->recorder->change(f, deed, now)
-                        : filter_change(f, deed, now);
-}
-
-int perhaps_rotate(perhaps_filter *f)
-{
-    return forget(f, DEED_ROTATE, 0);
-}
-
-int perhaps_advance(perhaps_filter *f, uint64_t now)
-{
-    return forget(f, DEED_ADVANCE, now);
-}
-
-/* Looks only at what never changes, so a live filter needs no lock for it. */
-int perhaps_advance_unless_ahead(perhaps_filter *f, uint64_t now, uint64_t clock)
-{
-    uint64_t time = f->kind->forgets ? f->kind->forgets->time(f) : 0;
-    if (time && now > clock && now - clock > time)
-        return PERHAPS_ERR_AHEAD;
-    return perhaps_advance(f, now);
-}
-
-int perhaps_set_back(perhaps_filter *f, uint64_t now)
-{
-    return forget(f, DEED_SET_BACK, now);
 }

@@ -1,7 +1,7 @@
-/* live.c - files that several processes write in place.
+/* in_place.c - files that several processes write in place.
  *
  * Each process holds a shared lock (flock) on the file as long as it has the file open.  The
- * first process marks the file 'live' in its header: the mark says that the checksums of the
+ * first process marks the file 'in place' in its header: the mark says that the checksums of the
  * pages are void, and that all processes count in the counters of the file.  The last process
  * to close the file is the only one that can get an exclusive lock: it writes the checksums and
  * removes the mark.  After a crash the mark stays until a process has done that. */
@@ -23,18 +23,18 @@ static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
     return 0;
 }
 
-/* Sets *is_live to whether the header has the mark 'live', and adds the mark if it has none and
+/* Sets *is_marked to whether the header has the mark 'in place', and adds it if it has none and
  * 'mark' is true.  Returns 0 or an error of perhaps_open(). */
-static int look(const perhaps_filter *f, int fd, bool mark, bool *is_live)
+static int look(const perhaps_filter *f, int fd, bool mark, bool *is_marked)
 {
     struct head head;
     struct perhaps_source source = file_source(&fd, f->mapping.file_nbytes);
     if (lseek(fd, 0, SEEK_SET) < 0)
         return PERHAPS_ERR_IO;
     int error = head_read(&source, &f->allocator, &head);
-    *is_live = !error && head.header.live;
-    if (!error && mark && !*is_live) {
-        container_mark_live(head.bytes);
+    *is_marked = !error && head.header.in_place;
+    if (!error && mark && !*is_marked) {
+        container_mark_in_place(head.bytes);
         error = write_header(fd, head.bytes);
     }
     head_release(&head, &f->allocator);
@@ -56,15 +56,15 @@ static int wait_a_moment(void)
 static int lock_and_mark(const perhaps_filter *f, int fd)
 {
     for (;;) {
-        bool is_live = false;
+        bool is_marked = false;
         int error = lock_file(fd, LOCK_SH);
         if (!error)
-            error = look(f, fd, false, &is_live);
-        if (error || is_live)
+            error = look(f, fd, false, &is_marked);
+        if (error || is_marked)
             return error;
         error = lock_file(fd, LOCK_EX | LOCK_NB);
         if (!error)
-            error = look(f, fd, true, &is_live);
+            error = look(f, fd, true, &is_marked);
         else if (errno == EWOULDBLOCK)
             error = wait_a_moment();
         if (error)
@@ -72,7 +72,7 @@ static int lock_and_mark(const perhaps_filter *f, int fd)
     }
 }
 
-int live_begin(perhaps_filter *f, int fd)
+int in_place_begin(perhaps_filter *f, int fd)
 {
     struct mapping *m = &f->mapping;
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* 'fd' and 'own' share one lock */
@@ -83,6 +83,7 @@ int live_begin(perhaps_filter *f, int fd)
         close_keeping_errno(own);
         return error;
     }
+    m->how = MAPPED_IN_PLACE;
     m->fd = own;
     m->process = getpid();
     return 0;
@@ -113,7 +114,7 @@ static void write_checksums(perhaps_filter *f)
     write_header(m->fd, bytes);
 }
 
-void live_end(perhaps_filter *f)
+void in_place_end(perhaps_filter *f)
 {
     if (!lock_file(f->mapping.fd, LOCK_EX | LOCK_NB))
         write_checksums(f); /* no other process has the file open in this mode */
@@ -121,7 +122,7 @@ void live_end(perhaps_filter *f)
               LOCK_UN); /* close() would not: a forked child may keep the file open */
 }
 
-int live_sync(const perhaps_filter *f)
+int in_place_sync(const perhaps_filter *f)
 {
     if (!f->mapping.file || !f->shared)
         return PERHAPS_ERR_UNSUPPORTED;

@@ -1,5 +1,18 @@
-/* redo.c - what is done to a filter as a whole, and what a journal tells to do once more. */
+/* change.c - the calls that change a filter as a whole, the changer of filters without a journal,
+ * and what a journal tells to do once more. */
 #include "counters.h"
+#include <perhaps_window.h>
+
+void filter_clear(perhaps_filter *f)
+{
+    if (f->kind->clear)
+        f->kind->clear(f);
+    else
+        memset(f->body.bytes, 0, f->geometry.body_nbytes);
+    *f->counters = (struct counters){ 0 };
+    f->keys_estimated = false;
+    filter_reset_room(f);
+}
 
 int filter_change(perhaps_filter *f, enum deed deed, uint64_t time)
 {
@@ -16,6 +29,61 @@ int filter_change(perhaps_filter *f, enum deed deed, uint64_t time)
     f->kind->forgets->rotate(f);
     return 0;
 }
+
+static int remove_plainly(perhaps_filter *f, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer, size_t *removed)
+{
+    *removed = filter_remove_keys(f, keys, ahead, n, answer);
+    return 0;
+}
+
+const struct changer filter_plain = { .add = filter_add_keys,
+                                      .remove = remove_plainly,
+                                      .change = filter_change };
+
+int perhaps_clear(perhaps_filter *f)
+{
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    return f->changer->change(f, DEED_CLEAR, 0);
+}
+
+/* ---- Windows --------------------------------------------------------------------------- */
+
+static int forget(perhaps_filter *f, enum deed deed, uint64_t now)
+{
+    if (!f->kind->forgets)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    return f->changer->change(f, deed, now);
+}
+
+int perhaps_rotate(perhaps_filter *f)
+{
+    return forget(f, DEED_ROTATE, 0);
+}
+
+int perhaps_advance(perhaps_filter *f, uint64_t now)
+{
+    return forget(f, DEED_ADVANCE, now);
+}
+
+/* Looks only at what never changes, so a live filter needs no lock for it. */
+int perhaps_advance_unless_ahead(perhaps_filter *f, uint64_t now, uint64_t clock)
+{
+    uint64_t time = f->kind->forgets ? f->kind->forgets->time(f) : 0;
+    if (time && now > clock && now - clock > time)
+        return PERHAPS_ERR_AHEAD;
+    return perhaps_advance(f, now);
+}
+
+int perhaps_set_back(perhaps_filter *f, uint64_t now)
+{
+    return forget(f, DEED_SET_BACK, now);
+}
+
+/* ---- Done once more, as a journal tells ------------------------------------------------- */
 
 /* Counts keys, adds them, and takes back the count of those that were there, as
  * filter_add_hashed() does: a window that forgets keys which this call has added takes them off

@@ -1,6 +1,7 @@
-/* live_test.c - proves which files can be opened to be written in place, and that an open which
+/* in_place_test.c - proves which files can be opened to be written in place, and that an open which
  * fails, or adds nothing, does not change the file. */
 #include "support.h"
+#include <perhaps_live.h>
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 /* Saves an empty filter of several pages, and returns its path. */
 static struct path new_file(const struct perhaps_kind *kind)
 {
-    struct path path = temp_path("live");
+    struct path path = temp_path("in_place");
     scoped_filter *f = make_filter(kind, 100000, 0.01, test_seed());
     expect_success(perhaps_save(f, path.text));
     return path;

@@ -1,0 +1,97 @@
+/* hooks.h - what a store hangs on a filter: the file that it is mapped from, checks of its pages,
+ * and the journal that records what is done. */
+#ifndef HOOKS_H
+#define HOOKS_H
+
+#include <sys/types.h>
+
+#include "../base/keyhash.h"
+#include <perhaps.h>
+
+/* How a file is mapped: as it was saved; or what is written to it stays in memory, and the file
+ * as it was saved is mapped a second time, behind it; or what is written goes to the file. */
+enum mapped_how { MAPPED_AS_SAVED, MAPPED_IN_MEMORY, MAPPED_IN_PLACE };
+
+/* A file that the body is mapped from. */
+struct mapping {
+    uint8_t *file; /* NULL: nothing is mapped, the body lies in allocated memory */
+    size_t file_nbytes;
+    size_t pages_offset; /* where the pages begin that have checksums */
+    size_t table_offset; /* where they end and the table of checksums begins */
+    enum mapped_how how;
+    int fd;              /* MAPPED_IN_PLACE: of the file; its lock is held by it */
+    pid_t process;       /* which process opened it */
+    uint8_t sound; /* 1: all pages have their checksums; by atomics: threads look at once */
+    const struct mapping_calls *calls;
+};
+
+struct mapping_calls {
+    /* Does what filter_check() does; or if 'once', nothing where the pages were found sound. */
+    int (*check)(const perhaps_filter *f, bool once);
+
+    /* Unmaps the file, and releases all that belongs to the mapping. */
+    void (*release)(perhaps_filter *f);
+};
+
+/* Checks bytes of the body before an answer is read from them: pages of a file that may be
+ * damaged (src/store/check.c). */
+struct guard {
+    /* Returns whether all bytes from which the answer for a key is read are sound. */
+    bool (*is_sound)(const perhaps_filter *f, const struct keyhash *key);
+
+    /* Does what contains() of the kind does, but sets the answer to true for a key whose answer
+     * would be read from damaged bytes. */
+    size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer);
+
+    /* Returns for how many bytes f->checked was allocated. */
+    uint64_t (*checked_nbytes)(const perhaps_filter *f);
+};
+
+/* What a guard knows. */
+struct checked {
+    const struct guard *guard;
+    uint64_t count;  /* of pages */
+    uint8_t unsure;  /* a process began to write the file in place: its checksums are void */
+    uint8_t state[]; /* of each page */
+};
+
+/* What is done with a filter, as a journal records it (src/store/journal.h).  The numbers never
+ * change. */
+enum deed {
+    DEED_ADD = 1,        /* of a hashed key, and so are the next two */
+    DEED_ADD_ABSENT = 2, /* unless it is present */
+    DEED_REMOVE = 3,
+    DEED_CLEAR = 4,
+    DEED_ROTATE = 5,
+    DEED_ADVANCE = 6,  /* to a time: the place of the hash */
+    DEED_BRANCH = 7,   /* none: a writer begins a branch of the journal (journal.h) */
+    DEED_SET_BACK = 8, /* to a time, too */
+};
+
+/* How a filter is changed: at once (filter_plain, change.c), or by a journal, which records what is
+ * done (store/record.c).  On an error nothing was done, or as much as the error says. */
+struct changer {
+    /* Does what filter_add_keys() does. */
+    int (*add)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done);
+
+    /* Does what filter_remove_keys() does, and sets *removed to what that returns. */
+    int (*remove)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                  size_t n, bool *answer, size_t *removed);
+
+    /* Does what filter_change() does. */
+    int (*change)(perhaps_filter *f, enum deed deed, uint64_t time);
+
+    /* Ends all that, before anything of the filter is released.  NULL: there is nothing to
+     * end. */
+    void (*close)(perhaps_filter *f);
+
+    /* It has a lock of its own, under which several threads change the filter key by key, one
+     * after the other.  Whoever does not hold it looks at nothing that they change. */
+    bool locked;
+};
+
+extern const struct changer filter_plain;
+
+#endif
