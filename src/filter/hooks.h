@@ -19,8 +19,8 @@ struct mapping {
     size_t pages_offset; /* where the pages begin that have checksums */
     size_t table_offset; /* where they end and the table of checksums begins */
     enum mapped_how how;
-    int fd;              /* MAPPED_IN_PLACE: of the file; its lock is held by it */
-    pid_t process;       /* which process opened it */
+    int fd;        /* MAPPED_IN_PLACE: of the file; its lock is held by it */
+    pid_t process; /* which process opened it */
     uint8_t sound; /* 1: all pages have their checksums; by atomics: threads look at once */
     const struct mapping_calls *calls;
 };

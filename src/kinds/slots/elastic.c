@@ -100,7 +100,7 @@ static double elastic_predict(const struct geometry *g, double keys)
  * differs from seed to seed because segments get different shares of the keys.  The shares
  * differ by a quarter, and none is more than one and a half times the mean; these two bound the
  * margin. */
-static bool keeps_rate(const struct geometry *g, double keys)
+static bool elastic_keeps_rate(const struct geometry *g, double keys)
 {
     double more = fmin(SIZING_DEVIATIONS / 4 / sqrt(keys), 0.5);
     return elastic_predict(g, keys) * (1 + more) <= g->fpr;
@@ -141,7 +141,8 @@ static int elastic_plan(struct geometry *g, const struct perhaps_options *option
     const bool copies = options->needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
     for (uint64_t bits = copies ? SLOT_MIN_COPIES : SLOT_MIN; bits <= SLOT_MAX; bits++) {
         g->field[SLOT_BITS] = bits;
-        if (!keeps_rate(g, (double)g->field[FPR_UNTIL]) || !keeps_rate(g, (double)g->capacity))
+        if (!elastic_keeps_rate(g, (double)g->field[FPR_UNTIL]) ||
+            !elastic_keeps_rate(g, (double)g->capacity))
             continue;
         snprintf(why, WHY_NBYTES,
                  "grows in place, keys can be removed: slots of %u bits, some for growth, and "

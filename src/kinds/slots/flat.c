@@ -117,7 +117,7 @@ struct bucket_locks {
     uint8_t lock[]; /* a power of two */
 };
 
-static uint64_t lock_count(uint64_t nbuckets)
+static uint64_t bucket_lock_count(uint64_t nbuckets)
 {
     uint64_t n = LOCKS_MIN;
     while (n < LOCKS_MAX && n < nbuckets / LOCK_BUCKETS)
@@ -127,7 +127,7 @@ static uint64_t lock_count(uint64_t nbuckets)
 
 size_t flat_writers_nbytes(const struct geometry *g)
 {
-    return sizeof(struct bucket_locks) + (size_t)lock_count(g->field[SIZE]);
+    return sizeof(struct bucket_locks) + (size_t)bucket_lock_count(g->field[SIZE]);
 }
 
 struct table flat_table(const perhaps_filter *f)
@@ -138,7 +138,7 @@ struct table flat_table(const perhaps_filter *f)
         return t;
     t.versions = locks->version;
     t.locks = locks->lock;
-    t.lock_mask = lock_count(t.nplaces) - 1;
+    t.lock_mask = bucket_lock_count(t.nplaces) - 1;
     return t;
 }
 

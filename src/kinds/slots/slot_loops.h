@@ -1,7 +1,7 @@
 /* slot_loops.h - the loops of cuckoo and strided filters, for one instruction set; each_cpu.h
  * includes it.  All functions take whether the table is strided, and the width of a slot, which
- * the compiler knows where it inlines them.  The widths that plans take most often have loops of
- * their own, where shifts are by constants; not in scalar code, which few CPUs run. */
+ * the compiler knows where it inlines them.  The widths that plans take most often have loops
+ * of their own, where shifts are by constants; not in scalar code, which few CPUs run. */
 #ifndef SLOT_LOOPS_NAMES
 #define SLOT_LOOPS_NAMES
 #define in_buckets        FOR_CPU(in_buckets)
@@ -14,7 +14,7 @@
 #define key_prefetch      FOR_CPU(key_prefetch)
 #define key_is_there      FOR_CPU(key_is_there)
 #define key_put           FOR_CPU(key_put)
-#define prefetch_keys     FOR_CPU(prefetch_keys)
+#define prefetch_places   FOR_CPU(prefetch_places)
 #define contains_at       FOR_CPU(contains_at)
 #define add_at            FOR_CPU(add_at)
 #define add_one_at        FOR_CPU(add_one_at)
@@ -73,7 +73,8 @@ static ALWAYS_INLINE bool put_in_bucket(uint8_t *body, unsigned width, struct en
 #endif
 }
 
-/* ---- Cells --------------------------------------------------------------------------------- */
+/* ---- Cells
+ * --------------------------------------------------------------------------------- */
 
 /* Returns what an entry would fill of a place, in cells of up to SHORT_MOST bits. */
 static ALWAYS_INLINE struct lanes lanes_of(const struct entry *e, unsigned width)
@@ -116,7 +117,8 @@ static ALWAYS_INLINE bool short_put(uint8_t *body, unsigned width, struct entry 
     return true;
 }
 
-/* ---- Keys ---------------------------------------------------------------------------------- */
+/* ---- Keys
+ * ---------------------------------------------------------------------------------- */
 
 static ALWAYS_INLINE void key_prefetch(const uint8_t *body, uint64_t nplaces, bool strided,
                                        unsigned width, struct keyhash key)
@@ -188,8 +190,8 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, bool strided, unsigned
 }
 
 /* Does not know the width: what calls it has no other keys to ask for. */
-static ALWAYS_INLINE void prefetch_keys(const struct body *b, bool strided,
-                                        const struct keyhash *keys, size_t n)
+static ALWAYS_INLINE void prefetch_places(const struct body *b, bool strided,
+                                          const struct keyhash *keys, size_t n)
 {
     const unsigned width = (unsigned)b->field[WIDTH];
     for (size_t i = 0; i < n; i++)
@@ -199,13 +201,13 @@ static ALWAYS_INLINE void prefetch_keys(const struct body *b, bool strided,
 static void AT(prefetch, cuckoo_keys)(const struct body *b, const struct keyhash *keys,
                                       size_t n)
 {
-    prefetch_keys(b, false, keys, n);
+    prefetch_places(b, false, keys, n);
 }
 
 static void AT(prefetch, strided_keys)(const struct body *b, const struct keyhash *keys,
                                        size_t n)
 {
-    prefetch_keys(b, true, keys, n);
+    prefetch_places(b, true, keys, n);
 }
 
 #if CPU_HAS_AVX2 || CPU_HAS_NEON

@@ -103,7 +103,8 @@ static ALWAYS_INLINE void bucket_get(const uint8_t *body, uint64_t bucket, unsig
         to[slot] = (uint32_t)(slots >> slot * width & mask);
 }
 
-/* ---- Writing, for one thread -------------------------------------------------------------- */
+/* ---- Writing, for one thread
+ * -------------------------------------------------------------- */
 
 /* Sets 'width' bits of the word at 'at', from bit 'shift' on. */
 static ALWAYS_INLINE void bits_set(uint8_t *at, uint64_t shift, unsigned width, uint32_t value)
@@ -128,16 +129,32 @@ static ALWAYS_INLINE void slot_set(uint8_t *body, uint64_t bucket, unsigned slot
         bits_set(body + (bit >> 3), (bit & 7) + slot * width, width, value);
 }
 
-/* Fills an empty narrow bucket; the bits of 'slots' above it are 0. */
-static ALWAYS_INLINE void bucket_fill(uint8_t *body, uint64_t bucket, unsigned width,
-                                      uint64_t slots)
+/* Sets the bits of a narrow bucket that are set in 'slots'; the bits above it are 0. */
+static ALWAYS_INLINE void bucket_or(uint8_t *body, uint64_t bucket, unsigned width,
+                                    uint64_t slots)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
     uint8_t *at = body + bucket_byte(bucket, width);
     store64(at, load64(at) | slots << (bit & 7));
 }
 
-/* ---- Writing, while others write and read --------------------------------------------------- */
+/* Sets all four slots of an empty bucket. */
+static ALWAYS_INLINE void bucket_fill(uint8_t *body, uint64_t bucket, unsigned width,
+                                      const uint32_t slots[BUCKET_SLOTS])
+{
+    uint64_t word = 0;
+    if (width > NARROW_MAX) {
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+            slot_set(body, bucket, slot, width, slots[slot]);
+        return;
+    }
+    for (unsigned slot = BUCKET_SLOTS; slot-- > 0;)
+        word = word << width | slots[slot];
+    bucket_or(body, bucket, width, word);
+}
+
+/* ---- Writing, while others write and read
+ * --------------------------------------------------- */
 
 /* Flips those bits of a slot that are set in 'change'.  Works atomically on aligned words,
  * since other threads may change other slots in the same words. */
@@ -171,7 +188,8 @@ static ALWAYS_INLINE uint64_t lanes_zero(uint64_t x, uint64_t ones, unsigned wid
     return (x - ones) & ~x & ones << (width - 1);
 }
 
-/* Returns the top bits of lanes of a narrow bucket that are 'value': the lowest one is right. */
+/* Returns the top bits of lanes of a narrow bucket that are 'value': the lowest one is
+ * right. */
 static ALWAYS_INLINE uint64_t bucket_lanes(const uint8_t *body, uint64_t bucket, unsigned width,
                                            uint32_t value)
 {

@@ -1,9 +1,9 @@
 /* table.c - looks for entries in a table, adds and removes them, and makes room by moving
  * others.
  *
- * An add that finds no empty slot first plans the moves that make one, breadth first and without
- * writing, and then makes them from the empty slot backwards: an add that fails has changed
- * nothing, and no entry is ever absent. */
+ * An add that finds no empty slot first plans the moves that make one, breadth first and
+ * without writing, and then makes them from the empty slot backwards: an add that fails has
+ * changed nothing, and no entry is ever absent. */
 #include "table.h"
 
 #include "../../base/locks.h"
@@ -39,8 +39,8 @@ static ALWAYS_INLINE unsigned find_value(const struct table *t, uint64_t bucket,
     return bucket_find(t->body, bucket, t->width, value);
 }
 
-/* An entry may lie in any slot of its homes, two buckets or four cells: home i is home_of(), and
- * there its slot holds value_of(). */
+/* An entry may lie in any slot of its homes, two buckets or four cells: home i is home_of(),
+ * and there its slot holds stored_value(). */
 static ALWAYS_INLINE unsigned home_count(bool strided)
 {
     return strided ? STRIDED_CELLS : 2;
@@ -51,7 +51,7 @@ static ALWAYS_INLINE uint64_t home_of(const struct entry *e, unsigned i, bool st
     return strided ? strided_cell(e, i) : i ? e->second : e->first;
 }
 
-static ALWAYS_INLINE uint32_t value_of(const struct entry *e, unsigned i, bool strided)
+static ALWAYS_INLINE uint32_t stored_value(const struct entry *e, unsigned i, bool strided)
 {
     return strided ? strided_value(e, i) : e->fingerprint;
 }
@@ -79,7 +79,7 @@ bool table_is_first_copy(const struct table *t, const struct entry *e, uint64_t 
         uint64_t home = home_of(e, i, t->strided);
         if (slot_number(t, home, 0) >= at)
             continue;
-        unsigned slot = find_value(t, home, value_of(e, i, t->strided), t->strided);
+        unsigned slot = find_value(t, home, stored_value(e, i, t->strided), t->strided);
         if (slot < BUCKET_SLOTS && slot_number(t, home, slot) < at)
             return false;
     }
@@ -140,10 +140,10 @@ void table_clear(const struct table *t, uint64_t at)
 /* ---- Making room ----------------------------------------------------------------------- */
 
 /* A breadth-first search for an empty slot.  Step i of it looks at bucket[i].  The first steps
- * are the buckets of the new entry; then each step has led to BRANCHES more, the other buckets
- * of the entries in its slots.  (A bucket of four slots leads to one for each slot.  A cell leads
- * to three: both of the other place, and the other one of its own.)  So the array is the queue
- * of the search and its tree at once. */
+ * are the buckets of the new entry; then each step has led to branch_count() more, the other buckets
+ * of the entries in its slots.  (A bucket of four slots leads to one for each slot.  A cell
+ * leads to three: both of the other place, and the other one of its own.)  So the array is the
+ * queue of the search and its tree at once. */
 struct search {
     uint64_t bucket[SEARCH_CELLS];
     unsigned end;       /* the step whose bucket has an empty slot */
@@ -157,7 +157,8 @@ static ALWAYS_INLINE unsigned branch_count(bool strided)
     return strided ? OWN_CELL + 1 : BUCKET_SLOTS;
 }
 
-/* Return the step that led to step 'at' (which is not one of the first), and by which branch. */
+/* Return the step that led to step 'at' (which is not one of the first), and by which
+ * branch. */
 static ALWAYS_INLINE unsigned parent_of(unsigned at, bool strided)
 {
     return (at - home_count(strided)) / branch_count(strided);
@@ -168,7 +169,8 @@ static ALWAYS_INLINE unsigned branch_of(unsigned at, bool strided)
     return (at - home_count(strided)) % branch_count(strided);
 }
 
-/* Returns whether the bucket of a step has an empty slot, and makes it the end of the search. */
+/* Returns whether the bucket of a step has an empty slot, and makes it the end of the
+ * search. */
 static ALWAYS_INLINE bool ends_at(const struct table *t, struct search *s, unsigned at,
                                   bool strided)
 {
@@ -208,10 +210,10 @@ static unsigned branch_cells(const struct table *t, struct search *s, unsigned a
 }
 
 /* Looks for the nearest bucket with an empty slot, breadth first.  A bucket is prefetched when
- * it is queued, and comes into the cache while the search looks at 'ahead' others; three of four
- * are never followed.  The last cell that a cell leads to is in the cache already.  Returns false
- * if no bucket within t->search_most steps has an empty slot.  The bound is needed, since crafted
- * keys can make all paths lead back to the same buckets. */
+ * it is queued, and comes into the cache while the search looks at 'ahead' others; three of
+ * four are never followed.  The last cell that a cell leads to is in the cache already.
+ * Returns false if no bucket within t->search_most steps has an empty slot.  The bound is
+ * needed, since crafted keys can make all paths lead back to the same buckets. */
 static ALWAYS_INLINE bool find_path(const struct table *t, struct search *s, bool strided)
 {
     const unsigned ahead = strided ? 16 : 8;
@@ -232,8 +234,8 @@ static ALWAYS_INLINE bool find_path(const struct table *t, struct search *s, boo
 }
 
 /* Moves the entry in slot 'slot' of a bucket to an empty slot of another one of its buckets, to
- * which a branch led.  Returns false, and changes nothing, if another thread has meanwhile moved
- * the entry or taken the empty slot. */
+ * which a branch led.  Returns false, and changes nothing, if another thread has meanwhile
+ * moved the entry or taken the empty slot. */
 static bool move_entry(const struct table *t, uint64_t from, unsigned branch, uint64_t to,
                        unsigned free_slot)
 {
@@ -265,10 +267,11 @@ static ALWAYS_INLINE void prefetch_path(const struct table *t, const struct sear
 }
 
 /* Moves the entries along a path towards the empty slot at its end, the last one first, so that
- * no entry is ever absent.  Then a home of the new entry has an empty slot, unless another thread
- * has taken it; the caller tries again.  No bucket is twice on a path: the search would have gone
- * on from its first occurrence, which is the shorter way. */
-static ALWAYS_INLINE bool make_room(const struct table *t, const struct entry *e, bool strided)
+ * no entry is ever absent.  Then a home of the new entry has an empty slot, unless another
+ * thread has taken it; the caller tries again.  No bucket is twice on a path: the search would
+ * have gone on from its first occurrence, which is the shorter way. */
+static ALWAYS_INLINE bool move_others(const struct table *t, const struct entry *e,
+                                      bool strided)
 {
     struct search s; /* too large to be set to zero */
     for (unsigned i = 0; i < home_count(strided); i++)
@@ -288,12 +291,12 @@ static ALWAYS_INLINE bool make_room(const struct table *t, const struct entry *e
 
 static NOINLINE bool make_room_in_cells(const struct table *t, const struct entry *e)
 {
-    return make_room(t, e, true);
+    return move_others(t, e, true);
 }
 
 static NOINLINE bool make_room_in_buckets(const struct table *t, const struct entry *e)
 {
-    return make_room(t, e, false);
+    return move_others(t, e, false);
 }
 
 /* Moves entries, so that this one gets an empty slot; another thread may then take that.
@@ -306,7 +309,8 @@ static int make_room_for(const struct table *t, const struct entry *e)
     return made ? 0 : PERHAPS_ERR_FULL;
 }
 
-/* ---- Adding and removing ------------------------------------------------------------------ */
+/* ---- Adding and removing
+ * ------------------------------------------------------------------ */
 
 bool table_put(const struct table *t, const struct entry *e)
 {
@@ -330,7 +334,7 @@ static ALWAYS_INLINE bool remove_from(const struct table *t, const struct entry 
 {
     for (unsigned i = 0; i < home_count(strided); i++) {
         uint64_t home = home_of(e, i, strided);
-        unsigned slot = find_value(t, home, value_of(e, i, strided), strided);
+        unsigned slot = find_value(t, home, stored_value(e, i, strided), strided);
         if (slot < BUCKET_SLOTS) {
             clear_slot(t, home, slot, home == e->first ? e->second : e->first);
             return true;

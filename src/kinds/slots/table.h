@@ -1,5 +1,6 @@
-/* table.h - a table of slots, in which entries move to make room for others.  A cuckoo filter is
- * one, a strided filter is one of another shape, and an elastic filter has one in each segment.
+/* table.h - a table of slots, in which entries move to make room for others.  A cuckoo filter
+ * is one, a strided filter is one of another shape, and an elastic filter has one in each
+ * segment.
  *
  *   buckets   a table of buckets of 4 slots.  An entry lies in one of two buckets.
  *   segment   the same, of 512 buckets; the top bits of an entry give its other bucket.
@@ -7,8 +8,7 @@
  *             are 1, 2 or 3 cells apart, as the fingerprint says.
  *
  * Where an entry lies follows from the entry and one of its places.  So it can move although
- * its key is not known.
- * Invariant: each entry lies in one of its two places. */
+ * its key is not known. Invariant: each entry lies in one of its two places. */
 #ifndef TABLE_H
 #define TABLE_H
 
@@ -117,8 +117,8 @@ static ALWAYS_INLINE struct entry strided_entry_in(uint64_t cell, uint32_t value
     return entry_at(place < nplaces ? place : nplaces - 1, value >> 1, nplaces);
 }
 
-/* Puts an entry into the first empty one of its four cells.  Returns false, and changes nothing,
- * if there is none. */
+/* Puts an entry into the first empty one of its four cells.  Returns false, and changes
+ * nothing, if there is none. */
 static ALWAYS_INLINE bool strided_put(uint8_t *body, unsigned width, const struct entry *e)
 {
     for (unsigned i = 0; i < STRIDED_CELLS; i++)
@@ -130,8 +130,8 @@ static ALWAYS_INLINE bool strided_put(uint8_t *body, unsigned width, const struc
 }
 
 /* Prefetches the first and the last byte of a place: it may straddle two cache lines, unless it
- * is a bucket whose size divides that of a line.  Loops for any width do not check that: it would
- * take more than the prefetch. */
+ * is a bucket whose size divides that of a line.  Loops for any width do not check that: it
+ * would take more than the prefetch. */
 static ALWAYS_INLINE void place_prefetch(const uint8_t *body, uint64_t place, unsigned width,
                                          bool strided)
 {
@@ -165,8 +165,8 @@ static ALWAYS_INLINE bool buckets_have(const uint8_t *body, unsigned width, stru
 }
 
 /* Puts an entry into the emptier of its two buckets, which keeps both from filling up early:
- * slots are taken in order, so the emptier is the one whose first free slot is lower.  For slots
- * of up to 16 bits, and one thread.  There is no branch on which bucket it is. */
+ * slots are taken in order, so the emptier is the one whose first free slot is lower.  For
+ * slots of up to 16 bits, and one thread.  There is no branch on which bucket it is. */
 static ALWAYS_INLINE bool narrow_put(uint8_t *body, unsigned width, struct entry e)
 {
     uint64_t in_first = bucket_lanes(body, e.first, width, 0);
@@ -177,8 +177,8 @@ static ALWAYS_INLINE bool narrow_put(uint8_t *body, unsigned width, struct entry
     in_second &= -in_second;
     bool to_first = in_first - 1 <= in_second - 1; /* 0 becomes the largest number */
     uint64_t lane = to_first ? in_first : in_second;
-    bucket_fill(body, to_first ? e.first : e.second, width,
-                e.fingerprint * (lane >> (width - 1)));
+    bucket_or(body, to_first ? e.first : e.second, width,
+              e.fingerprint * (lane >> (width - 1)));
     return true;
 }
 
@@ -251,8 +251,8 @@ unsigned table_copies(const struct table *t, const struct entry *e);
 /* Returns whether no copy of an entry lies in a slot before number 'at'. */
 bool table_is_first_copy(const struct table *t, const struct entry *e, uint64_t at);
 
-/* Changing a table.  In a shared table, table_clear(), table_put() and table_remove() are called
- * with the locks of the entry; the others take locks themselves. */
+/* Changing a table.  In a shared table, table_clear(), table_put() and table_remove() are
+ * called with the locks of the entry; the others take locks themselves. */
 
 void table_clear(const struct table *t, uint64_t at);
 
