@@ -18,8 +18,7 @@
 #include "counted_steps.h"
 #include "filter/filter.h"
 #include "hostile.h"
-#include "kinds/slots/state.h"
-#include "kinds/slots/strided.h"
+#include "kinds/slots/segments.h"
 
 enum { CAPACITY = 2000, HONEST = CAPACITY / 2, CRAFTED = SANITIZED ? 1000 : 4000 };
 static const double asked_fpr = 0.001;
@@ -111,8 +110,8 @@ static uint64_t longest_path(uint64_t steps, uint64_t roots, uint64_t branches)
     return depth;
 }
 
-/* The most steps of strided_loops.c, which may read a cell twice. */
-enum { STRIDED_STEPS = 2600, STRIDED_BRANCHES = 3, ROOTS = 2 };
+/* A cell leads to three others, and may be read twice. */
+enum { STRIDED_BRANCHES = 3, ROOTS = 2 };
 
 /* Checks what one add did.  It searches once in each segment that it splits and in each layer
  * that it appends, and once more. */
@@ -122,9 +121,9 @@ static void check_work(const struct stage *s, const struct work *did)
     uint64_t searches = did->of[SPLITS] + did->of[LAYERS] + 1;
     uint64_t steps = state ? state->table.search_most : SEARCH_MOST;
     uint64_t moves = longest_path(steps, ROOTS, BUCKET_SLOTS);
-    uint64_t strided_moves = longest_path(STRIDED_STEPS, STRIDED_COPIES, STRIDED_BRANCHES);
+    uint64_t strided_moves = longest_path(SEARCH_CELLS, STRIDED_CELLS, STRIDED_BRANCHES);
     expect(did->of[BUCKETS] <= searches * (steps + moves));
-    expect(did->of[CELLS] <= searches * 2 * (uint64_t)STRIDED_STEPS);
+    expect(did->of[CELLS] <= searches * 2 * (uint64_t)SEARCH_CELLS);
     expect(did->of[WRITTEN] <=
            searches * (2 * (moves > strided_moves ? moves : strided_moves) + 1));
     /* The directory of a base has at most 16 entries for each of its segments. */

@@ -1,5 +1,5 @@
-/* counted_steps.h - how much the searches for room do: counted_buckets.c and counted_strided.c
- * are the sources of the library, compiled once more with these counters in them. */
+/* counted_steps.h - how much the searches for room do: counted_table.c is the source
+ * of the library, compiled once more with these counters in it. */
 #ifndef COUNTED_STEPS_H
 #define COUNTED_STEPS_H
 

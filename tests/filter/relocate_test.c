@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kinds/kinds.h"
-#include "kinds/slots/state.h"
+#include "kinds/slots/segments.h"
 
 /* ---- An allocator whose blocks can move ------------------------------------------------- */
 

@@ -9,8 +9,7 @@
 
 #include "filter/filter.h"
 #include "kinds/kinds.h"
-#include "kinds/slots/buckets.h"
-#include "kinds/slots/strided.h"
+#include "kinds/slots/table.h"
 
 /* Makes a filter of a geometry that no plan makes.  Its fpr is nearly 1, so it takes keys until
  * there is no room. */
@@ -99,14 +98,13 @@ TEST(test_slots)
         size_t used = BUCKETS * BUCKET_SLOTS * width / 8;
         memset(body, 0xA5, sizeof body);
         for (unsigned i = 0; i < SLOTS; i++)
-            plain[i] = cuckoo_slot(body, i / BUCKET_SLOTS, i % BUCKET_SLOTS, width);
+            plain[i] = slot_get(body, i / BUCKET_SLOTS, i % BUCKET_SLOTS, width);
         for (unsigned step = 0; step < 2000; step++) {
             unsigned at = (unsigned)rng_below(&rng, SLOTS);
             plain[at] = step % 3 ? (uint32_t)rng_next(&rng) & most : step % 2 ? most : 0;
-            cuckoo_set_slot(body, at / BUCKET_SLOTS, at % BUCKET_SLOTS, width, plain[at]);
+            slot_set(body, at / BUCKET_SLOTS, at % BUCKET_SLOTS, width, plain[at]);
             for (unsigned i = 0; i < SLOTS; i++)
-                expect(plain[i] ==
-                       cuckoo_slot(body, i / BUCKET_SLOTS, i % BUCKET_SLOTS, width));
+                expect(plain[i] == slot_get(body, i / BUCKET_SLOTS, i % BUCKET_SLOTS, width));
         }
         for (size_t i = used; i < sizeof body; i++)
             expect(body[i] == 0xA5);
@@ -128,7 +126,7 @@ static uint32_t find_entry(const perhaps_filter *f, uint64_t *bucket)
     unsigned width = (unsigned)f->geometry.field[1];
     for (uint64_t b = 0; b < f->geometry.field[0]; b++)
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            uint32_t entry = cuckoo_slot(f->body.bytes, b, slot, width);
+            uint32_t entry = slot_get(f->body.bytes, b, slot, width);
             expect(!entry || !found);
             if (entry) {
                 *bucket = b;
@@ -296,13 +294,13 @@ TEST(test_cells_in_one)
                                        .kind = "strided",
                                        .hashing = { .seed = test_seed() } };
     scoped_filter *f = make_with(&options);
-    unsigned with[STRIDED_COPIES + 1] = { 0 };
+    unsigned with[STRIDED_CELLS + 1] = { 0 };
     scene("strided");
     for (uint64_t key = 0; key < 2000; key++) {
         unsigned copies = 0;
         int error;
         perhaps_clear(f);
-        while (!(error = perhaps_add(f, &key, sizeof key)) && copies < STRIDED_COPIES)
+        while (!(error = perhaps_add(f, &key, sizeof key)) && copies < STRIDED_CELLS)
             copies++;
         expect_error(error, PERHAPS_ERR_COPIES);
         with[copies]++;

@@ -159,12 +159,13 @@ static void check_kernels(const perhaps_filter *f, const struct flat *b, struct 
         if (!cpu_has((enum cpu)i))
             continue;
         scene("%s, %u bits a slot", cpu_name((enum cpu)i), b->w);
-        uint32_t versions[CUCKOO_VERSIONS] = { 0 };
-        const uint32_t *const beside[] = { NULL, versions };
+        uint32_t versions[TABLE_VERSIONS] = { 0 };
+        struct body body = f->body;
+        void *const beside[] = { NULL, versions };
         for (unsigned v = 0; v < 2; v++) {
             memset(answer, 2, sizeof answer);
-            size_t found = elastic_loops[i].contains(segments_directories(f), b->w, beside[v],
-                                                     keys, keys, KEYS, answer);
+            body.writers = beside[v];
+            size_t found = elastic_loops[i].contains(&body, keys, keys, KEYS, answer);
             expect(found == present && !memcmp(answer, wanted, sizeof wanted));
         }
     }

@@ -13,7 +13,7 @@
 
 #include "kinds/lines/bloom.h"
 #include "kinds/lines/lines.h"
-#include "kinds/slots/buckets.h"
+#include "kinds/slots/flat.h"
 
 /* ---- As the format says, one bit after the other ----------------------------------------- */
 
@@ -340,7 +340,7 @@ static void plant(struct trial *t, struct rng *rng)
  * room. */
 static void check_cuckoo_add(const struct slot_loops *loops, struct trial *t, bool absent)
 {
-    struct table table = table_make(t->expected, t->shape.size, t->shape.bits, 0);
+    struct table table = table_make(t->expected, t->shape.size, t->shape.bits, false);
     struct counters counters = { 0 }, wanted = { 0 };
     bool was_present[KEYS], answer[KEYS] = { 0 };
     memcpy(t->expected, t->noise, t->body_nbytes);
@@ -376,7 +376,7 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     struct shape *s = &t->shape;
     bool wanted[KEYS] = { 0 };
     s->bits = 4 + (unsigned)rng_below(rng, 29);
-    const struct slot_loops *loops = cuckoo_loops(cpu, s->bits);
+    const struct slot_loops *loops = slot_loops_of(cpu, false, s->bits);
     s->size = 2 + 2 * rng_below(rng, rng_below(rng, 2) ? (BODY_MAX - 8) / s->bits - 1 : 8);
     scene("%s, cuckoo: %llu buckets, %u bits", cpu_name(cpu), (unsigned long long)s->size,
           s->bits);

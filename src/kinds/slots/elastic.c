@@ -35,7 +35,7 @@
 #include "../kinds.h"
 #include "segments.h"
 
-static const char *const field_names[] = { "slot_bits", "fpr_until", "segments", NULL };
+static const char *const elastic_fields[] = { "slot_bits", "fpr_until", "segments", NULL };
 
 /* The load at which segments are split; measured, see doc/THEORY.md. */
 static const double split_load = 0.96;
@@ -88,7 +88,7 @@ static double base_rate(const struct geometry *g, unsigned base, double keys)
     return (held + splits * full / 2) * match_chance(g);
 }
 
-static double predict(const struct geometry *g, double keys)
+static double elastic_predict(const struct geometry *g, double keys)
 {
     double sum = 0;
     for (unsigned base = 0; base < BASES; base++)
@@ -100,10 +100,10 @@ static double predict(const struct geometry *g, double keys)
  * differs from seed to seed because segments get different shares of the keys.  The shares
  * differ by a quarter, and none is more than one and a half times the mean; these two bound the
  * margin. */
-static bool keeps_rate(const struct geometry *g, double keys)
+static bool elastic_keeps_rate(const struct geometry *g, double keys)
 {
     double more = fmin(SIZING_DEVIATIONS / 4 / sqrt(keys), 0.5);
-    return predict(g, keys) * (1 + more) <= g->fpr;
+    return elastic_predict(g, keys) * (1 + more) <= g->fpr;
 }
 
 /* Returns up to how many keys the fpr is kept if the options do not say. */
@@ -115,7 +115,7 @@ static uint64_t usual_limit(uint64_t capacity)
 }
 
 /* Sets how many segments a new filter has, which depends on its capacity alone. */
-static void first(struct geometry *g)
+static void elastic_first(struct geometry *g)
 {
     g->field[SEGMENTS] = g->extra_nbytes = 0;
     for (unsigned base = 0; base < BASES; base++) {
@@ -131,17 +131,18 @@ enum { SLOT_MIN_COPIES = 16 };
 
 /* Takes the narrowest slots that keep the fpr.  It must be kept at fpr_until, since the fpr
  * grows with the keys, and at the capacity, since the margin for chance is larger there. */
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int elastic_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     uint64_t until = options->elastic.fpr_until;
     if (until && (until < g->capacity || until > PERHAPS_CAPACITY_MAX))
         return PERHAPS_ERR_ARGUMENT;
     g->field[FPR_UNTIL] = until ? until : usual_limit(g->capacity);
-    first(g);
+    elastic_first(g);
     const bool copies = options->needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
     for (uint64_t bits = copies ? SLOT_MIN_COPIES : SLOT_MIN; bits <= SLOT_MAX; bits++) {
         g->field[SLOT_BITS] = bits;
-        if (!keeps_rate(g, (double)g->field[FPR_UNTIL]) || !keeps_rate(g, (double)g->capacity))
+        if (!elastic_keeps_rate(g, (double)g->field[FPR_UNTIL]) ||
+            !elastic_keeps_rate(g, (double)g->capacity))
             continue;
         snprintf(why, WHY_NBYTES,
                  "grows in place, keys can be removed: slots of %u bits, some for growth, and "
@@ -152,7 +153,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return PERHAPS_ERR_LIMIT;
 }
 
-static int set_geometry(struct geometry *g)
+static int elastic_set_geometry(struct geometry *g)
 {
     uint64_t bits = g->field[SLOT_BITS], segments = g->field[SEGMENTS];
     if (bits < SLOT_MIN || bits > SLOT_MAX || segments < BASES ||
@@ -166,7 +167,7 @@ static int set_geometry(struct geometry *g)
 
 /* ---- Life ------------------------------------------------------------------------------ */
 
-static int begin(perhaps_filter *f, const struct perhaps_options *options)
+static int elastic_begin(perhaps_filter *f, const struct perhaps_options *options)
 {
     (void)options;
     uint8_t *depths = f->body.bytes + DEPTHS_OFFSET;
@@ -178,7 +179,7 @@ static int begin(perhaps_filter *f, const struct perhaps_options *options)
     return 0;
 }
 
-static void clear(perhaps_filter *f)
+static void elastic_clear(perhaps_filter *f)
 {
     unsigned depth[BASES];
     for (unsigned base = 0; base < BASES; base++)
@@ -186,7 +187,7 @@ static void clear(perhaps_filter *f)
     segments_clear(f, depth);
 }
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill elastic_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill fill = segments_measure(f, most_nbytes);
     fill.fpr *= match_chance(&f->geometry);
@@ -195,32 +196,18 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static void bind(perhaps_filter *f)
+static void elastic_bind(perhaps_filter *f)
 {
-    if (f->writers)
-        return; /* single keys go through contains() */
-    f->loops.contains_one = elastic_loops[f->cpu].contains_one;
-    f->loops.contains_integer = elastic_loops[f->cpu].contains_integer;
-}
-
-static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
-{
-    elastic_loops[f->cpu].prefetch(segments_directories(f), slot_bits_of(f), keys, n);
-}
-
-static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer)
-{
-    return elastic_loops[f->cpu].contains(segments_directories(f), slot_bits_of(f),
-                                          segments_versions(f), keys, ahead, n, answer);
+    f->loops = elastic_loops[f->cpu];
+    if (f->writers) /* single keys go through contains() */
+        f->loops.contains_one = NULL;
 }
 
 /* The entries in a key's pair of buckets that match the key. */
 struct matches {
     unsigned count;
     uint32_t longest; /* the one with the most head bits; 0: none matches */
-    uint64_t bucket;  /* where 'longest' lies */
-    unsigned slot;
+    uint64_t at;      /* where 'longest' lies */
 };
 
 /* The lowest one of an entry ends its head bits: the lower it is, the more head bits there
@@ -228,66 +215,45 @@ struct matches {
 static struct matches find_matches(const struct spot *s)
 {
     struct matches m = { 0 };
-    const uint64_t buckets[] = { s->pair.first, s->pair.second };
+    const uint64_t buckets[] = { s->entry.first, s->entry.second };
     for (unsigned i = 0; i < 2; i++) {
         uint32_t entry[BUCKET_SLOTS];
-        table_get_all(&s->table, buckets[i], entry);
+        bucket_get(s->table.body, buckets[i], s->table.width, entry);
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            if (!elastic_matches(entry[slot], s->entry))
+            if (!elastic_matches(entry[slot], s->entry.fingerprint))
                 continue;
             m.count++;
             if (m.longest && (m.longest & -m.longest) <= (entry[slot] & -entry[slot]))
                 continue;
             m.longest = entry[slot];
-            m.bucket = buckets[i];
-            m.slot = slot;
+            m.at = buckets[i] * BUCKET_SLOTS + slot;
         }
     }
     return m;
 }
 
-/* Returns how many entries are copies of the key, and hardly of another: those with all head
- * bits. Older entries match many keys. */
-static unsigned count_copies(const struct spot *s)
-{
-    const uint64_t buckets[] = { s->pair.first, s->pair.second };
-    unsigned copies = 0;
-    for (unsigned i = 0; i < 2; i++) {
-        uint32_t entry[BUCKET_SLOTS];
-        table_get_all(&s->table, buckets[i], entry);
-        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
-            copies += entry[slot] == s->entry;
-    }
-    return copies;
-}
-
 /* Adds an entry to a segment that no other thread writes.  Returns 0, PERHAPS_ERR_FULL if the
  * segment must be split, or PERHAPS_ERR_COPIES. */
-static int insert_here(const struct spot *s, bool unless_present, bool *was_present)
+static int insert_in_segment(const struct spot *s, bool unless_present, bool *was_present)
 {
     *was_present = unless_present && find_matches(s).count > 0;
-    if (*was_present || table_put(&s->table, &s->pair, s->entry))
+    if (*was_present || table_put(&s->table, &s->entry))
         return 0;
-    if (count_copies(s) >= PERHAPS_COPIES_MAX) /* a search would meet nothing else */
-        return PERHAPS_ERR_COPIES;
-    if (!table_make_room(&s->table, &s->pair))
-        return PERHAPS_ERR_FULL;
-    table_put(&s->table, &s->pair, s->entry);
-    return 0;
+    return table_put_by_moves(&s->table, &s->entry);
 }
 
 /* Adds a key, and splits its segment as often as needed: all entries may go to the same
  * half. */
-static int insert(perhaps_filter *f, const struct keyhash *key, bool unless_present,
-                  bool *was_present)
+static int elastic_insert(perhaps_filter *f, const struct keyhash *key, bool unless_present,
+                          bool *was_present)
 {
     int error;
     do {
         struct spot s = segments_enter(f, key);
-        error = insert_here(&s, unless_present, was_present);
+        error = insert_in_segment(&s, unless_present, was_present);
         bool split = error == PERHAPS_ERR_FULL;
         if (split)
-            error = segments_split(f, &s, count_copies(&s));
+            error = segments_split(f, &s, table_copies(&s.table, &s.entry));
         segments_leave(f, &s);
         if (split && !error)
             continue;
@@ -298,18 +264,19 @@ static int insert(perhaps_filter *f, const struct keyhash *key, bool unless_pres
 /* With 'unless_present' the loops look for a key first, since they are fast.  Not so in a
  * shared filter: they may read a segment while another thread makes one for other keys of it,
  * and find by chance what is not there.  A query may err so, but an add that relied on it would
- * lose the key.  There insert() looks, which has the segment locked. */
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
+ * lose the key.  There elastic_insert() looks, which has the segment locked. */
+static int elastic_add(perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                       size_t *done)
 {
     for (*done = 0; *done < n; ++*done) {
         size_t i = *done;
         answer[i] = false;
         if (!unless_present || f->shared)
-            prefetch(f, &ahead[i], 1);
-        else if (contains(f, &keys[i], &ahead[i], 1, &answer[i]))
+            loops_prefetch(f, &ahead[i], 1);
+        else if (loops_contain(f, &keys[i], &ahead[i], 1, &answer[i]))
             continue;
-        int error = insert(f, &keys[i], unless_present && f->shared, &answer[i]);
+        int error = elastic_insert(f, &keys[i], unless_present && f->shared, &answer[i]);
         if (error)
             return error;
     }
@@ -318,13 +285,12 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 
 /* Removes the longest match, even if it was added for another key: a shorter match then still
  * stands for that key, so no key is lost (doc/THEORY.md).  Returns whether there was one. */
-static bool remove_one(perhaps_filter *f, const struct keyhash *key)
+static bool remove_longest_match(perhaps_filter *f, const struct keyhash *key)
 {
     struct spot s = segments_enter(f, key);
     struct matches m = find_matches(&s);
     if (m.count) {
-        uint64_t other = m.bucket == s.pair.first ? s.pair.second : s.pair.first;
-        table_clear(&s.table, m.bucket, m.slot, other);
+        table_clear(&s.table, m.at);
         if (elastic_is_spent(m.longest, slot_bits_of(f)))
             segments_count_stale(f);
     }
@@ -332,20 +298,20 @@ static bool remove_one(perhaps_filter *f, const struct keyhash *key)
     return m.count > 0;
 }
 
-static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
-                      const struct keyhash *ahead, size_t n, bool *answer)
+static size_t elastic_remove(perhaps_filter *f, const struct keyhash *keys,
+                             const struct keyhash *ahead, size_t n, bool *answer)
 {
     size_t removed = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch(f, &ahead[i], 1);
-        answer[i] = remove_one(f, &keys[i]);
+        loops_prefetch(f, &ahead[i], 1);
+        answer[i] = remove_longest_match(f, &keys[i]);
         removed += answer[i];
     }
     return removed;
 }
 
 /* Counts again if another thread has moved an entry or split the segment meanwhile. */
-static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
+static uint64_t elastic_count(const perhaps_filter *f, const struct keyhash *key)
 {
     for (;;) {
         struct spot s = segments_look(f, key);
@@ -357,8 +323,8 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 }
 
 static const struct grows grows = {
-    .first = first,
-    .begin = begin,
+    .first = elastic_first,
+    .begin = elastic_begin,
     .attach = segments_attach,
     .detach = segments_detach,
     .next_piece = segments_next_piece,
@@ -375,20 +341,20 @@ const struct filter_kind kind_elastic = {
                .abilities = PERHAPS_CAN_GROW | PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT |
                             PERHAPS_CAN_THREADS },
     .id = 5,
-    .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .clear = clear,
+    .field_names = elastic_fields,
+    .plan = elastic_plan,
+    .set_geometry = elastic_set_geometry,
+    .clear = elastic_clear,
     .grows = &grows,
     .writers_nbytes = segments_writers_nbytes,
-    .predict = predict,
-    .measure = measure,
-    .bind = bind,
-    .prefetch = prefetch,
-    .contains = contains,
+    .predict = elastic_predict,
+    .measure = elastic_measure,
+    .bind = elastic_bind,
+    .prefetch = loops_prefetch,
+    .contains = loops_contain,
     .reads = segments_reads,
-    .add = add,
-    .remove = remove_,
-    .count = count,
+    .add = elastic_add,
+    .remove = elastic_remove,
+    .count = elastic_count,
     .copies_most = PERHAPS_COPIES_MAX,
 };

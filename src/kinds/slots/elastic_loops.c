@@ -1,6 +1,5 @@
 /* elastic_loops.c - the loops that query elastic filters, for each instruction set.  Adds and
  * removals are in elastic.c. */
-#include "bucket_pair.h"
 #include "segments.h"
 
 /* The eight slots of a pair of buckets, one in each lane. */
@@ -22,18 +21,18 @@ static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, un
     uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
     const uint8_t *segment = directory_segment(__atomic_load_n(at, __ATOMIC_ACQUIRE));
     uint64_t first = elastic_bucket(key.place);
-    prefetch_bucket(segment, first, width);
-    prefetch_bucket(segment, elastic_other_bucket(first, elastic_tail(key.place)), width);
+    place_prefetch(segment, first, width, false);
+    place_prefetch(segment, elastic_other_bucket(first, elastic_tail(key.place)), width, false);
 }
 
-static void elastic_prefetch(struct directory *const *directories, unsigned slot_bits,
-                             const struct keyhash *keys, size_t n)
+static void elastic_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
+    const unsigned slot_bits = (unsigned)b->field[SLOT_BITS];
     for (size_t i = 0; i < n; i++)
         if (slot_bits == NARROW_MAX) /* one line a bucket */
-            prefetch_pair(directories, NARROW_MAX, keys[i]);
+            prefetch_pair(b->table, NARROW_MAX, keys[i]);
         else
-            prefetch_pair(directories, slot_bits, keys[i]);
+            prefetch_pair(b->table, slot_bits, keys[i]);
 }
 
 #define NO_AVX512 1 /* nothing here is wider than a pair of buckets */
@@ -46,4 +45,4 @@ static void elastic_prefetch(struct directory *const *directories, unsigned slot
         .contains_one = elastic_contains_one_##cpu,                                            \
         .contains_integer = elastic_contains_integer_##cpu                                     \
     }
-const struct elastic_loops elastic_loops[CPU_COUNT] = { EACH_CPU(ROW) };
+const struct loops elastic_loops[CPU_COUNT] = { EACH_CPU(ROW) };

@@ -57,8 +57,8 @@ static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
 static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned width,
                                              uint64_t first, uint64_t second, uint32_t full)
 {
-    const uint64_t slots[] = { spread(cuckoo_load_bucket(segment, first, width), width),
-                               spread(cuckoo_load_bucket(segment, second, width), width) };
+    const uint64_t slots[] = { spread(bucket_load(segment, first, width), width),
+                               spread(bucket_load(segment, second, width), width) };
     narrow_lanes entry, key = (uint16_t)full - (narrow_lanes){ 0 };
     memcpy(&entry, slots, sizeof entry);
     narrow_lanes lowest = entry & -entry;
@@ -89,13 +89,9 @@ static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned widt
 static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
                                            uint64_t first, uint64_t second, uint32_t full)
 {
-    unsigned __int128 there = cuckoo_load_wide_bucket(segment, first, width);
-    unsigned __int128 other = cuckoo_load_wide_bucket(segment, second, width);
-    uint32_t mask = (uint32_t)((UINT64_C(1) << width) - 1), slots[2 * BUCKET_SLOTS];
-    for (unsigned i = 0; i < BUCKET_SLOTS; i++) {
-        slots[i] = (uint32_t)(there >> i * width) & mask;
-        slots[BUCKET_SLOTS + i] = (uint32_t)(other >> i * width) & mask;
-    }
+    uint32_t slots[2 * BUCKET_SLOTS];
+    bucket_get(segment, first, width, slots);
+    bucket_get(segment, second, width, slots + BUCKET_SLOTS);
     wide_lanes entry, key = full - (wide_lanes){ 0 };
     memcpy(&entry, slots, sizeof entry);
     wide_lanes lowest = entry & -entry;
@@ -131,7 +127,7 @@ static ALWAYS_INLINE bool key_is_in_beside(struct directory *const *directories,
         uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
         uint8_t *entry = __atomic_load_n(at, __ATOMIC_ACQUIRE);
         uint64_t salt = segment_salt(directory_segment(entry));
-        const uint32_t *version = &versions[cuckoo_version(first, second + salt)];
+        const uint32_t *version = &versions[table_version_of(first, second + salt)];
         uint32_t before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
         if (segment_has(entry, width, key, first, second))
             return true;
@@ -170,10 +166,12 @@ static ALWAYS_INLINE size_t elastic_contains_at(struct directory *const *directo
 }
 
 /* The compiler inlines the loop at each call, with what is known of the width there. */
-static size_t elastic_contains(struct directory *const *directories, unsigned slot_bits,
-                               const uint32_t *versions, const struct keyhash *keys,
+static size_t elastic_contains(const struct body *b, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
+    struct directory *const *directories = b->table;
+    const uint32_t *versions = b->writers; /* they begin with the versions */
+    unsigned slot_bits = (unsigned)b->field[SLOT_BITS];
     if ((CPU_HAS_AVX2 || CPU_HAS_NEON) &&
         slot_bits == NARROW_MAX) /* the fastest width, and common */
         return versions

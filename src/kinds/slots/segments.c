@@ -3,10 +3,10 @@
  * Many threads.  A writer holds the lock of the segment that it changes, and the filter's
  * limit_lock while it splits.  Readers take no lock: they look again if the directory entry or
  * a version has changed. */
+#include "segments.h"
 #include "../../base/locks.h"
 #include "../../base/memory.h"
 #include "../../filter/counters.h"
-#include "state.h"
 
 size_t segments_writers_nbytes(const struct geometry *g)
 {
@@ -80,7 +80,7 @@ static void release_directory(perhaps_filter *f, struct directory *directory)
 
 /* Has the filter release 'memory' when it is released or cleared.  state->nbytes counts the
  * memory already.  Returns false, and does nothing, if there is no memory for the list. */
-static bool keep_block(perhaps_filter *f, void *memory, uint64_t nbytes)
+static bool keep_until_release(perhaps_filter *f, void *memory, uint64_t nbytes)
 {
     struct state *state = f->state;
     struct block *block = allocate(&f->allocator, sizeof *block);
@@ -141,7 +141,7 @@ static bool add_segments(perhaps_filter *f)
     uint64_t behind = slot_bits == NARROW_MAX ? 0 : LINE_NBYTES;
     uint64_t each = segment_nbytes(slot_bits), nbytes = block_nbytes(f, each, behind);
     void *memory = allocate(&f->allocator, nbytes);
-    if (!memory || !keep_block(f, memory, nbytes)) {
+    if (!memory || !keep_until_release(f, memory, nbytes)) {
         release(&f->allocator, memory, nbytes);
         return false;
     }
@@ -273,7 +273,8 @@ int segments_attach(perhaps_filter *f)
         return PERHAPS_ERR_MEMORY;
     struct segment_locks *locks = f->writers;
     state->segments = f->geometry.field[SEGMENTS];
-    state->table = table_make(NULL, SEGMENT_BUCKETS, slot_bits, elastic_field_bits(slot_bits));
+    state->table = table_make(NULL, SEGMENT_BUCKETS, slot_bits, false);
+    state->table.tail_shift = elastic_field_bits(slot_bits);
     state->table.versions = locks ? locks->version : NULL;
     state->table.search_most = SEGMENT_SEARCH;
     f->body.table = state->directories;
@@ -329,18 +330,6 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES])
 
 /* ---- Finding --------------------------------------------------------------------------- */
 
-struct directory *const *segments_directories(const perhaps_filter *f)
-{
-    const struct state *state = f->state;
-    return state->directories;
-}
-
-const uint32_t *segments_versions(const perhaps_filter *f)
-{
-    const struct segment_locks *locks = f->writers;
-    return locks ? locks->version : NULL;
-}
-
 /* Returns the directory entry that a mark leads to. */
 static uint8_t *find_entry(const perhaps_filter *f, unsigned base, uint64_t mark)
 {
@@ -363,9 +352,9 @@ struct spot segments_look(const perhaps_filter *f, const struct keyhash *key)
                       .base = base };
     s.table.body = s.segment;
     s.table.salt = s.table.versions ? segment_salt(s.segment) : 0;
-    s.entry = elastic_entry(*key, s.depth, s.table.width);
-    s.pair.first = elastic_bucket(key->place);
-    s.pair.second = table_other(&s.table, s.pair.first, s.entry);
+    s.entry.fingerprint = elastic_entry(*key, s.depth, s.table.width);
+    s.entry.first = elastic_bucket(key->place);
+    s.entry.second = table_other(&s.table, s.entry.first, s.entry.fingerprint);
     return s;
 }
 
@@ -387,7 +376,7 @@ uint32_t segments_version(const struct spot *s)
     const struct table *t = &s->table;
     if (!t->versions)
         return 0;
-    return __atomic_load_n(table_version(t, s->pair.first, s->pair.second), __ATOMIC_ACQUIRE);
+    return __atomic_load_n(table_version(t, s->entry.first, s->entry.second), __ATOMIC_ACQUIRE);
 }
 
 bool segments_unchanged(const perhaps_filter *f, const struct spot *s, uint32_t before)
@@ -446,7 +435,7 @@ static int double_directory(perhaps_filter *f, unsigned base)
     struct directory *new = make_directory(f, depth);
     if (!new)
         return PERHAPS_ERR_MEMORY;
-    if (f->shared && !keep_block(f, old, segments_directory_nbytes(old->room))) {
+    if (f->shared && !keep_until_release(f, old, segments_directory_nbytes(old->room))) {
         release_directory(f, new);
         return PERHAPS_ERR_MEMORY;
     }
@@ -477,57 +466,39 @@ struct halves {
     uint64_t duplicates;
 };
 
-/* Sets half[0] and half[1] to what becomes of an entry in each half: the entry without its top
- * head bit, or 0.  An entry without head bits goes to both, and counts as a duplicate. */
-static ALWAYS_INLINE void share_entry(uint32_t entry, unsigned width, uint32_t half[2],
-                                      struct halves *h)
+/* Sets *zero and *one to what becomes of an entry in each half: the entry without its top head
+ * bit, or 0.  An entry without head bits goes to both, and counts as a duplicate. */
+static ALWAYS_INLINE void share_entry(uint32_t entry, unsigned width, uint32_t *zero,
+                                      uint32_t *one, struct halves *h)
 {
     unsigned field_bits = elastic_field_bits(width);
     uint32_t mask = (UINT32_C(1) << field_bits) - 1;
     uint32_t deeper = (entry & ~mask) | (entry << 1 & mask);
-    bool one = entry >> (field_bits - 1) & 1, spent = entry && elastic_is_spent(entry, width);
-    half[0] = spent ? entry : one ? 0 : deeper;
-    half[1] = spent ? entry : one ? deeper : 0;
+    bool top = entry >> (field_bits - 1) & 1, spent = entry && elastic_is_spent(entry, width);
+    *zero = spent ? entry : top ? 0 : deeper;
+    *one = spent ? entry : top ? deeper : 0;
     h->duplicates += spent;
 }
 
-static void share_bucket(const struct table *t, struct halves *h, uint64_t bucket)
+static ALWAYS_INLINE void share_buckets(const struct table *t, struct halves *h, unsigned width)
 {
-    uint32_t entry[BUCKET_SLOTS];
-    table_get_all(t, bucket, entry);
-    for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-        uint32_t half[2];
-        share_entry(entry[slot], t->width, half, h);
-        cuckoo_set_slot(h->of[0], bucket, slot, t->width, half[0]);
-        cuckoo_set_slot(h->of[1], bucket, slot, t->width, half[1]);
+    uint32_t entry[BUCKET_SLOTS], zeros[BUCKET_SLOTS], ones[BUCKET_SLOTS];
+    for (uint64_t bucket = 0; bucket < SEGMENT_BUCKETS; bucket++) {
+        bucket_get(t->body, bucket, width, entry);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+            share_entry(entry[slot], width, &zeros[slot], &ones[slot], h);
+        bucket_fill(h->of[0], bucket, width, zeros);
+        bucket_fill(h->of[1], bucket, width, ones);
     }
-}
-
-/* The same for slots of up to 16 bits: reads and writes a whole bucket at once. */
-static ALWAYS_INLINE void share_narrow_bucket(const struct table *t, struct halves *h,
-                                              uint64_t bucket, unsigned width)
-{
-    uint64_t slots = cuckoo_load_bucket(t->body, bucket, width), of[2] = { 0, 0 };
-    for (unsigned slot = BUCKET_SLOTS; slot-- > 0;) {
-        uint32_t half[2], mask = (UINT32_C(1) << width) - 1;
-        share_entry((uint32_t)(slots >> slot * width) & mask, width, half, h);
-        of[0] = of[0] << width | half[0];
-        of[1] = of[1] << width | half[1];
-    }
-    cuckoo_fill_bucket(h->of[0], bucket, width, of[0]);
-    cuckoo_fill_bucket(h->of[1], bucket, width, of[1]);
 }
 
 /* Fills both halves from a segment. */
 static void share_out(const struct table *t, struct halves *h)
 {
-    for (uint64_t bucket = 0; bucket < SEGMENT_BUCKETS; bucket++)
-        if (t->width == NARROW_MAX)
-            share_narrow_bucket(t, h, bucket, NARROW_MAX);
-        else if (t->width < NARROW_MAX)
-            share_narrow_bucket(t, h, bucket, t->width);
-        else
-            share_bucket(t, h, bucket);
+    if (t->width == NARROW_MAX)
+        share_buckets(t, h, NARROW_MAX);
+    else
+        share_buckets(t, h, t->width);
 }
 
 /* Copies a half to a segment.  In a shared filter the segment may be an old one that a reader
@@ -581,12 +552,12 @@ static int split(perhaps_filter *f, const struct spot *s, const struct halves *h
 }
 
 /* Returns whether the table of a segment has FULL_SLOTS entries or more. */
-static bool is_full(const struct table *t)
+static bool is_full_segment(const struct table *t)
 {
     unsigned n = 0;
     for (unsigned bucket = 0; bucket < SEGMENT_BUCKETS; bucket++) {
         uint32_t entry[BUCKET_SLOTS];
-        table_get_all(t, bucket, entry);
+        bucket_get(t->body, bucket, t->width, entry);
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
             n += entry[slot] != 0;
     }
@@ -607,7 +578,7 @@ static bool may_be_sparse(const perhaps_filter *f, unsigned copies)
  * segment, and other splits need not wait for that. */
 int segments_split(perhaps_filter *f, const struct spot *s, unsigned copies)
 {
-    const bool full = is_full(&s->table);
+    const bool full = is_full_segment(&s->table);
     if (!full && !may_be_sparse(f, copies))
         return PERHAPS_ERR_COPIES;
     struct halves *h = allocate(&f->allocator, sizeof *h);

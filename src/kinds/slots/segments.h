@@ -7,13 +7,12 @@
  *          the segments in the same order
  *          a line of zeros, since reads of the last slots reach behind them
  *
- * In memory, segments that splits have made lie outside the body, in blocks (state.h).
+ * In memory, segments that splits have made lie outside the body, in blocks (struct state).
  * Invariant: the segments of a base cover every mark exactly once. */
 #ifndef SEGMENTS_H
 #define SEGMENTS_H
 
-#include "../../filter/filter.h"
-#include "buckets.h"
+#include "table.h"
 
 /* ---- Where a key lies: part of the file format (doc/FORMAT.md) --------------------------- */
 
@@ -24,6 +23,7 @@ enum {
     BASES = 16,
     SEGMENT_SLOTS = SEGMENT_BUCKETS * BUCKET_SLOTS,
     DEPTH_MAX = 31,
+    DEPTHS_OFFSET = LINE_NBYTES,
 };
 
 /* Where a key lies.  Its place chooses the base, and the buckets within a segment.  The first
@@ -117,25 +117,62 @@ static inline uint8_t *directory_segment(uint8_t *entry)
 
 /* ---- The loops --------------------------------------------------------------------------- */
 
-/* Elastic filters are queried through their directories, one for each base.  'versions' are
- * those of cuckoo_contains_beside(), or NULL if nobody writes meanwhile.  The rest is as in
- * struct loops. */
-struct elastic_loops {
-    void (*prefetch)(struct directory *const *directories, unsigned slot_bits,
-                     const struct keyhash *keys, size_t n);
-    size_t (*contains)(struct directory *const *directories, unsigned slot_bits,
-                       const uint32_t *versions, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer);
+/* The table of a body is its directories, one for each base; b->writers is NULL, or begins with
+ * the versions. */
+extern const struct loops elastic_loops[CPU_COUNT];
 
-    /* As in struct loops, if nobody writes meanwhile; the directories are the body's table. */
-    bool (*contains_one)(const struct body *b, struct keyhash key);
-    bool (*contains_integer)(const struct body *b, uint64_t key);
+/* ---- In memory ------------------------------------------------------------------------- */
+
+/* What the threads of a shared filter need.  Segments share the locks. */
+enum { SEGMENT_LOCKS = 1024 };
+
+struct segment_locks {
+    uint32_t version[TABLE_VERSIONS];
+    uint8_t lock[SEGMENT_LOCKS];
 };
-extern const struct elastic_loops elastic_loops[CPU_COUNT];
+
+/* Memory outside the body that is released with the filter; a list. */
+struct block {
+    struct block *next;
+    void *memory;
+    uint64_t nbytes;
+};
+
+struct state {
+    struct directory *directories[BASES];
+    uint64_t base_segments[BASES];
+    uint64_t segments;  /* how many segments the directories lead to */
+    uint64_t nbytes;    /* the size of all blocks and directories */
+    struct table table; /* the table of a segment, without its body and salt */
+    uint8_t *spare;     /* a segment to which no directory leads any more, or NULL */
+    uint8_t *fresh;     /* unused segments, one after the other in memory */
+    uint64_t nfresh;    /* how many there are at 'fresh' */
+    struct block *blocks;
+    uint64_t nblocks; /* how many blocks there are */
+};
+
+/* The counters in the body. */
+struct tally {
+    uint64_t duplicates; /* entries that splits have copied to both halves */
+    uint64_t stale;      /* removals of entries that may have such copies */
+};
+
+static inline uint64_t segment_nbytes(unsigned slot_bits)
+{
+    return (uint64_t)SEGMENT_SLOTS * slot_bits / 8;
+}
+
+static inline uint64_t segments_offset(uint64_t segments)
+{
+    return round_up(DEPTHS_OFFSET + segments, 4096);
+}
+
+static inline struct tally *tally_of(const perhaps_filter *f)
+{
+    return (struct tally *)(void *)f->body.bytes;
+}
 
 /* ---- Segments ---------------------------------------------------------------------------- */
-
-enum { DEPTHS_OFFSET = LINE_NBYTES };
 
 static inline unsigned slot_bits_of(const perhaps_filter *f)
 {
@@ -165,16 +202,11 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES]);
  * 2^(spent head bits) over the entries of an average segment. */
 struct fill segments_measure(const perhaps_filter *f, uint64_t most_nbytes);
 
-/* Return what the loops need. */
-struct directory *const *segments_directories(const perhaps_filter *f);
-const uint32_t *segments_versions(const perhaps_filter *f);
-
 /* Where a key lies: its segment, seen as a table, and its buckets there. */
 struct spot {
     struct table table;
-    struct pair pair;
-    uint32_t entry; /* what a new key would store */
-    uint64_t mark;  /* of the key */
+    struct entry entry; /* what a new key would store, and its buckets */
+    uint64_t mark;      /* of the key */
     uint8_t *segment;
     unsigned depth;
     unsigned base;

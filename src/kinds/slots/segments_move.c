@@ -4,7 +4,7 @@
  * are moved first, and then every address is looked up in a table of what lay where. */
 #include <stdlib.h>
 
-#include "state.h"
+#include "segments.h"
 
 /* Segments that lay 'nbytes' bytes long from 'from' on, and now begin at 'to'.  'from' is a
  * number, since nothing may be read there any more. */
@@ -59,7 +59,7 @@ static bool move_blocks(perhaps_filter *f, const struct mover *mover, struct mov
 }
 
 /* Sets all addresses of segments to where these lie now. */
-static void follow(struct state *state, const struct moves *moves)
+static void correct_addresses(struct state *state, const struct moves *moves)
 {
     for (unsigned base = 0; base < BASES; base++) {
         struct directory *directory = state->directories[base];
@@ -86,7 +86,7 @@ static void relocate_segments(perhaps_filter *f, const uint8_t *body, const stru
         any |= move_blocks(f, mover, &moves);
     qsort(moves.each, moves.count, sizeof first, compare_moved);
     if (any)
-        follow(state, &moves);
+        correct_addresses(state, &moves);
     release(&f->allocator, table, nbytes);
 }
 

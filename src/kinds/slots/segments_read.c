@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "../../filter/counters.h"
-#include "state.h"
+#include "segments.h"
 
 /* Returns the directory entry of the next segment, in the order of the body; NULL behind the
  * last. */
@@ -84,7 +84,7 @@ static void add_segment(const struct state *state, uint8_t *entry, double share,
     t.body = directory_segment(entry);
     for (unsigned bucket = 0; bucket < SEGMENT_BUCKETS; bucket++) {
         uint32_t slots[BUCKET_SLOTS];
-        table_get_all(&t, bucket, slots);
+        bucket_get(t.body, bucket, t.width, slots);
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
             spent += slots[slot] & -slots[slot];
             sums->entries += slots[slot] != 0;
