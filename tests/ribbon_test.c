@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "filter/filter.h"
+#include "kinds/ribbon.h"
 
 #define scoped_builder __attribute__((cleanup(release_builder))) perhaps_builder
 
@@ -97,6 +98,134 @@ TEST(test_bits)
     options.capacity = UINT64_C(1) << 45;
     options.fpr = 1e-9;
     expect_error(perhaps_plan_for(&options, &plan), PERHAPS_ERR_LIMIT); /* n / 2^64 is more */
+}
+
+/* ---- The loops --------------------------------------------------------------------------- */
+
+/* Where a key lies, as the words of doc/FORMAT.md say. */
+struct where {
+    uint64_t layer_at; /* in bytes */
+    uint64_t slots, start;
+    struct keyhash key; /* as it is in that layer */
+    bool bumped;
+};
+
+static struct where where_is(const uint64_t *field, const uint8_t *body, struct keyhash key)
+{
+    struct where w = { .key = key };
+    uint64_t all = field[LAST_SLOTS], thresholds;
+    for (unsigned i = 0; i < 6; i++)
+        all += field[SLOTS + i];
+    thresholds = all * field[ROW_BITS] / 8;
+    for (unsigned i = 0; i < 6 && field[SLOTS + i]; i++) {
+        static const unsigned limits[] = { 0, 20, 44, 128 };
+        w.slots = field[SLOTS + i];
+        w.start = scale64(w.key.place, w.slots);
+        uint64_t bucket = w.start / 128;
+        if (w.start % 128 >= limits[body[thresholds + bucket / 4] >> bucket % 4 * 2 & 3])
+            return w;
+        w.bumped = true;
+        w.key.place *= ODD_GOLDEN;
+        w.layer_at += w.slots * field[ROW_BITS] / 8;
+        thresholds += (w.slots / 128 + 3) / 4;
+    }
+    uint64_t x = w.key.place + field[SALT] * ODD_PI;
+    x = ((x ^ x >> 32) * ODD_PI) ^ w.key.mark;
+    x = (x ^ x >> 29) * ODD_GOLDEN;
+    w.key.place = x ^ x >> 32;
+    w.key.mark = (w.key.place ^ w.key.place >> 31) * ODD_PI;
+    w.slots = field[LAST_SLOTS];
+    w.start = scale64(w.key.place, w.slots - 63);
+    return w;
+}
+
+/* Returns the number of a bit of a slot, counted from the first bit of the body. */
+static uint64_t bit_at(const struct where *w, uint64_t row_bits, uint64_t slot, unsigned bit)
+{
+    uint64_t stripe = w->slots % 1024 == 0 ? 1024 : w->slots % 128 == 0 ? 128 : 64;
+    uint64_t group = bit / 8, columns = row_bits - 8 * group < 8 ? row_bits - 8 * group : 8;
+    uint64_t nbytes = w->layer_at + slot / stripe * stripe * row_bits / 8 + stripe * group +
+                      slot % stripe / 64 * columns * 8 + bit % 8 * 8;
+    return nbytes * 8 + slot % 64;
+}
+
+/* Returns what the slots of a key add up to. */
+static uint64_t row_of(const struct where *w, uint64_t row_bits, const uint8_t *body)
+{
+    uint64_t row = 0;
+    for (unsigned bit = 0; bit < row_bits; bit++)
+        for (unsigned i = 0; i < 64; i++)
+            if ((w->key.mark | 1) >> i & 1) {
+                uint64_t at = bit_at(w, row_bits, w->start + i, bit);
+                row ^= (uint64_t)(body[at / 8] >> at % 8 & 1) << bit;
+            }
+    return row;
+}
+
+/* Changes each bit of a slot that a key touches: the fingerprint is then wrong, or the value. */
+static void change_slots(perhaps_filter *f, const struct perhaps_keys *keys, size_t i,
+                         const struct where *w)
+{
+    const uint64_t row_bits = f->geometry.field[ROW_BITS];
+    const uint64_t value_bits = f->geometry.field[VALUE_BITS], bits = row_bits - value_bits;
+    unsigned touched = 63;
+    while (!((w->key.mark | 1) >> touched & 1))
+        touched--;
+    for (unsigned bit = 0; bit < row_bits; bit++) {
+        const uint64_t at = bit_at(w, row_bits, w->start + (bit % 2 ? touched : 0), bit);
+        bool answer[100], wanted = bit >= bits;
+        uint32_t value = 0;
+        uint64_t row = row_of(w, row_bits, f->body.bytes);
+        f->body.bytes[at / 8] ^= (uint8_t)(1 << at % 8);
+        struct perhaps_keys some = some_keys(keys, i < 50 ? 0 : i - 50, 100);
+        perhaps_contains_many(f, &some, answer);
+        expect(answer[i < 50 ? i : 50] == wanted);
+        expect(perhaps_contains(f, key_at(keys, i), keys->key_nbytes) == wanted);
+        if (value_bits)
+            expect_error(perhaps_lookup(f, key_at(keys, i), keys->key_nbytes, &value),
+                         wanted ? 0 : PERHAPS_ERR_NOT_FOUND);
+        expect(!wanted || value == (row ^ UINT64_C(1) << bit) >> bits);
+        f->body.bytes[at / 8] ^= (uint8_t)(1 << at % 8);
+    }
+}
+
+/* Tries keys that are bumped, keys whose blocks lie in two stripes, and others. */
+static void try_loops(size_t n, unsigned row_bits, unsigned value_bits)
+{
+    struct perhaps_options options = ribbon(1.01 * pow(0.5, row_bits - value_bits));
+    unsigned bumped = 0, leaving = 0, others = 0;
+    options.ribbon.value_bits = value_bits;
+    scene("%zu keys, rows of %u bits, values of %u", n, row_bits, value_bits);
+    scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, n + 100);
+    struct perhaps_keys added = some_keys(&keys, 0, n);
+    scoped_filter *f = built_filter(&options, &added);
+    expect(f->geometry.field[ROW_BITS] == row_bits);
+    for (size_t i = 0; i < n; i++) {
+        struct keyhash hash;
+        expect(hasher_one(&f->hasher, key_at(&keys, i), keys.key_nbytes, &hash));
+        struct where w = where_is(f->geometry.field, f->body.bytes, hash);
+        unsigned *tried = w.bumped ? &bumped : w.start % 1024 >= 961 ? &leaving : &others;
+        if ((*tried)++ >= 2)
+            continue;
+        uint64_t fingerprint = (w.key.mark * ODD_PI) >> (64 - (row_bits - value_bits));
+        uint64_t row = row_of(&w, row_bits, f->body.bytes);
+        expect((row & ((UINT64_C(1) << (row_bits - value_bits)) - 1)) == fingerprint);
+        change_slots(f, &keys, i, &w);
+    }
+    expect(bumped >= 2 && leaving >= 2 && others >= 2);
+}
+
+/* Loops of this CPU, for one key and for many, read each slot of a key where doc/FORMAT.md
+ * says, in layers of small and of large stripes. */
+TEST(test_loops)
+{
+    for (unsigned row_bits = 1; row_bits <= 32; row_bits++)
+        for (unsigned value_bits = 0; value_bits < row_bits; value_bits += 5) {
+            if (value_bits <= 16)
+                try_loops(3000, row_bits, value_bits);
+            if (value_bits <= 16)
+                try_loops(12000, row_bits, value_bits);
+        }
 }
 
 /* ---- The builder ----------------------------------------------------------------------- */
@@ -256,9 +385,10 @@ TEST(test_crafted)
     static struct perhaps_hashed hashes[KEYS];
     struct perhaps_options options = ribbon(0.01);
     options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_NONE };
-    for (unsigned way = 0; way < 3; way++) {
+    for (unsigned way = 0; way < 5; way++) {
         for (uint64_t i = 0; i < KEYS; i++) {
-            uint64_t place = way == 0 ? 42 : way == 1 ? i : i << 52, mark = way ? 7 : i * 2;
+            const uint64_t places[] = { 42, i, i << 52, mix64(i) >> 12, mix64(i) & 0xffff };
+            uint64_t place = places[way], mark = way == 1 || way == 2 ? 7 : i * 2;
             memcpy(hashes[i].bytes, &place, 8);
             memcpy(hashes[i].bytes + 8, &mark, 8);
         }
