@@ -36,9 +36,9 @@ BUILDS = """20000 --kind ribbon -p 0.1 -d: --field 1 --value-field 2 --value-bit
 2000 --kind chain -p 0.1 -n 100 --factor 1 --base bloom
 2000 --kind chain -p 0.1 -n 100 --base counting --removable
 2000 --kind chain -p 0.1 -n 100 --base cuckoo
-2000 --kind fuse -p 0.02
-2000 --kind fuse -p 0.0002
-2000 --kind fuse -p 1e-6
+2000 --kind ribbon -p 0.02
+9000 --kind ribbon -p 0.0002
+2000 --kind ribbon -p 1e-6
 2000 --kind against -p 0.3 --against golden""".splitlines()
 
 def run(*words, keys=()):
