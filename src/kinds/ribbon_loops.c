@@ -150,17 +150,22 @@ static ALWAYS_INLINE struct words words_of(const struct layer *layer,
     return (struct words){ (const void *)here, (const void *)next };
 }
 
-/* Prefetches a group of columns. */
+/* Prefetches a group of columns: all that vectors hold, which at the end of a stripe is more
+ * than both blocks. */
 static ALWAYS_INLINE void prefetch_group(const struct layer *layer, const struct blocks *blocks,
                                          unsigned first, enum width width)
 {
     struct words words = words_of(layer, blocks, first, width);
-    unsigned columns = columns_of(layer, first, width);
+    unsigned columns = columns_of(layer, first, width), half = RIBBON_GROUP / 2;
+    unsigned vector = columns > half ? RIBBON_GROUP : half;
     PREFETCH(words.here);
-    if (columns > RIBBON_GROUP / 2) /* else both blocks are no more than a line */
-        PREFETCH(words.next);
-    if (columns < RIBBON_GROUP) /* else they begin with a line */
-        PREFETCH(words.next + columns - 1);
+    PREFETCH(words.next + columns - 1);
+    if (columns == RIBBON_GROUP || columns == 1)
+        return;
+    if (columns > half || !blocks->adjacent)
+        PREFETCH(words.here + vector - 1);
+    if (!blocks->adjacent)
+        PREFETCH(words.next + columns - vector);
 }
 
 /* Prefetches what is asked first: a threshold, and the first two groups. */
