@@ -151,7 +151,6 @@ struct way {
 static const struct way ways[] = {
     { "blocked", "any keys, more can be added", { "--kind", "blocked" }, true },
     { "ribbon", "any keys, fixed", { "--static" }, false },
-    { "fuse", "any keys, fixed, asked one by one", { "--static", "--kind", "fuse" }, false },
     { "bitmap", "these keys, exact", { "--integers", "13000000000-19999999999" }, false },
 };
 

@@ -207,7 +207,6 @@ static const struct row {
     { "ribbon-0.4%", ASKS | BUILT, 8, "ribbon", KEYS, 0.004, XXH3, "row_bits", 8 },
     { "ribbon-0.1%-present", ASKS | BUILT | PRESENT, 8, "ribbon", KEYS, 0.001, XXH3, "row_bits",
       10 },
-    { "fuse-0.4%", ASKS | BUILT, 8, "fuse", KEYS, 0.004, XXH3, "slot_bits", 8 },
     { "bitmap", ASKS | ADDS | INTEGERS, INTEGER_NBYTES, "bitmap", 0, 0, INTEGER, "low",
       INTEGER_LOW },
     { "1-byte", ASK_ONE, 1, "blocked", KEYS, 0.01, XXH3, "parts", 1 },

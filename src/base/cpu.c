@@ -39,6 +39,15 @@ const char *cpu_name(enum cpu cpu)
     return names[cpu];
 }
 
+enum cpu cpu_that_counts(enum cpu cpu)
+{
+#if defined(__x86_64__)
+    if (cpu == CPU_AVX512 && !__builtin_cpu_supports("avx512vpopcntdq"))
+        return CPU_AVX2;
+#endif
+    return cpu;
+}
+
 enum cpu cpu_choose(void)
 {
     const char *wanted = secure_getenv("PERHAPS_CPU");

@@ -6,7 +6,8 @@
  * ROW(scalar), ROW(avx2), ... in the order of enum cpu, to fill a table.  Pragmas tell the
  * compiler which instructions a function may use, so that no file needs flags of its own.  A .c
  * file whose loops gain nothing by AVX-512 defines NO_AVX512 as 1; then ROW(avx2) serves that,
- * too. */
+ * too.  One that defines AVX512_COUNTS as 1 may count the bits of vectors with AVX-512, and
+ * chooses the row by cpu_that_counts(). */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -52,13 +53,20 @@
 #define CPU avx512
 #undef CPU_HAS_AVX512
 #define CPU_HAS_AVX512 1
-#if defined(__clang__)
+#if AVX512_COUNTS && defined(__clang__)
+#pragma clang attribute push(                                                                  \
+    __attribute__((target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq"))),   \
+    apply_to = function)
+#elif defined(__clang__)
 #pragma clang attribute push(                                                                  \
     __attribute__((target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))),                   \
     apply_to = function)
 #else
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
+#if AVX512_COUNTS
+#pragma GCC target("avx512vpopcntdq")
+#endif
 #endif
 #include LOOPS
 #if defined(__clang__)

@@ -12,7 +12,6 @@ extern const struct filter_kind kind_chain;
 extern const struct filter_kind kind_counting;
 extern const struct filter_kind kind_cuckoo;
 extern const struct filter_kind kind_elastic;
-extern const struct filter_kind kind_fuse;
 extern const struct filter_kind kind_ribbon;
 extern const struct filter_kind kind_strided;
 extern const struct filter_kind kind_window;

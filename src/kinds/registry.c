@@ -19,7 +19,6 @@ static const struct filter_kind *const kinds[] = {
     &kind_ribbon,   /* built once: the fewest bits */
     &kind_against,  /* built once: exact where the other side is known */
     &kind_bitmap,   /* integers of a range: no error */
-    &kind_fuse,     /* built once: three loads a key */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

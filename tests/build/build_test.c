@@ -412,7 +412,6 @@ TEST(test_disk)
 {
     compare_spilled("ribbon", 0, 0);
     compare_spilled("ribbon", 8, 0);
-    compare_spilled("fuse", 0, 0);
     compare_spilled("against", 0, 100000);
 }
 

@@ -22,7 +22,6 @@ test_build() {
     seq 1500000 >in
     works build -q --seed 1 -o sized < <(cat in)
     works build -q --static --kind ribbon --seed 1 -o ribbon in
-    works build -q --static --kind fuse --seed 1 -o fuse in
     for limit in '-v 60000' '-d 50000'; do
         for j in '' -j1 -j64; do
             # shellcheck disable=SC2086
@@ -36,9 +35,6 @@ test_build() {
             check "ribbon: $limit $j: same" same f ribbon
         done
     done
-    within '-v 100000' build -q --static --kind fuse --seed 1 -j64 -o f in
-    check "fuse" exits 0
-    check "fuse: same" same f fuse
 }
 
 # What reads keys takes fewer threads where there is no memory for so many.

@@ -258,9 +258,10 @@ TEST(test_crafted)
     static struct perhaps_hashed hashes[KEYS];
     struct perhaps_options options = ribbon(0.01);
     options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_NONE };
-    for (unsigned way = 0; way < 3; way++) {
+    for (unsigned way = 0; way < 5; way++) {
         for (uint64_t i = 0; i < KEYS; i++) {
-            uint64_t place = way == 0 ? 42 : way == 1 ? i : i << 52, mark = way ? 7 : i * 2;
+            const uint64_t places[] = { 42, i, i << 52, mix64(i) >> 12, mix64(i) & 0xffff };
+            uint64_t place = places[way], mark = way == 1 || way == 2 ? 7 : i * 2;
             memcpy(hashes[i].bytes, &place, 8);
             memcpy(hashes[i].bytes + 8, &mark, 8);
         }

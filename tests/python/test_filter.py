@@ -300,7 +300,7 @@ def test_build():
     others = [f'other {i}' for i in range(20000)]
     exact = perhaps.build(words, 0.001, against=others)
     assert all(exact.contains_many(words)) and not any(exact.contains_many(others))
-    assert perhaps.build(words, 0.01, kind='fuse').kind == 'fuse'
+    assert perhaps.build(words, 0.01, kind='ribbon').kind == 'ribbon'
     raised(TypeError, perhaps.build, 'words', 0.01)
     raised(ZeroDivisionError, perhaps.build, (1 // x for x in (1, 0)), 0.01)
     raised(ValueError, perhaps.build, words, 2)

@@ -24,7 +24,7 @@ def test_every_kind(options):
 
 
 def test_kinds_that_are_built_once():
-    for f in (perhaps.build(range(1000), 0.001), perhaps.build(range(100), 0.01, kind='fuse'),
+    for f in (perhaps.build(range(1000), 0.001), perhaps.build(range(100), 0.01, kind='ribbon'),
               perhaps.build(range(100), 0.5, against=range(100, 200)),
               perhaps.Filter(integers=range(100, 200))):
         assert pickle.loads(pickle.dumps(f)) == f

@@ -47,7 +47,7 @@ TEST(test_found)
     try_options("seed=1 grow removable", many(20000));
     try_options("seed=1, capacity=300000", many(50000));
     try_options("seed=1 kind=bloom", many(20000));
-    try_options("seed=1 kind=fuse", many(20000));
+    try_options("seed=1 kind=ribbon", many(20000));
 }
 
 TEST(test_ways_to_name_a_filter)

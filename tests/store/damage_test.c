@@ -193,6 +193,7 @@ TEST_EACH(test_later_versions, every_kind)
     for (size_t at = at_section(AT_KIND, sections); at < BODY_OFFSET; at += 509)
         expect_error(open_with_field(kind, at, 1, 1), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_KIND, 0, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_KIND, 9, 4), PERHAPS_ERR_VERSION); /* fuse */
     expect_error(open_with_field(kind, AT_KIND, 4711, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_HASH, PERHAPS_HASH_COUNT, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_HASH, UINT32_MAX, 4), PERHAPS_ERR_VERSION);

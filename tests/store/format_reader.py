@@ -129,21 +129,6 @@ def ribbon(s, place, mark):
         row |= ((two >> slot % 64 & (mark | 1)).bit_count() & 1) << bit
     return row % (1 << f) == (mark * PI & M) >> 64 - f and 1 + (row >> f)
 
-def fuse_nbytes(s):
-    w, k, segment_bits, m = s.fields[:4]
-    need(m + 2 << segment_bits < 1 << 32, "slots")
-    return up(((m + 2 << segment_bits) * w // 8 << k) + (1 << k), 64)
-
-def fuse(s, place, mark):
-    w, k, segment_bits, m = s.fields[:4]
-    shard, n, segment = scale(place, 1 << k), m + 2 << segment_bits, 1 << segment_bits
-    salt = s.body[(n * w // 8 << k) + shard] % 64
-    high, low = divmod(((place >> salt | place << 64 - salt) & M) * GOLDEN, 1 << 64)
-    a, x = scale(low, m * segment), low % (1 << w)
-    for slot in a, a + segment ^ high % segment, a + 2 * segment ^ (high >> 18) % segment:
-        x ^= bits(s.body, (shard * n + slot) * w, w)
-    return x == 0
-
 ANY, SOME = range(1 << 64), range(1, 1 << 64)
 LINES = [SOME, range(1, 9), range(1, 17)]
 KINDS = {  # what the fields may be, the size of the body, how often a key is found
@@ -158,7 +143,6 @@ KINDS = {  # what the fields may be, the size of the body, how often a key is fo
         lambda s, place, mark: any(part.found(place, mark) for part in s.parts)),
     8: ([range(1, 33), range(17), ANY, range(64, 1 << 64, 64)] + 6 * [range(0, 1 << 64, 128)],
         ribbon_nbytes, ribbon),
-    9: ([(8, 12, 16, 32), range(13), range(3, 19), SOME], fuse_nbytes, fuse),
     10: ([ANY, SOME], lambda s: up(s.capacity, 512) // 8,
          lambda s, place, _: s.fields[0] <= place <= s.fields[1] and bits(s.body, place - s.fields[0], 1)),
     11: ([range(8, 9), ANY, range(33)], lambda s: 64, lambda s, place, mark:

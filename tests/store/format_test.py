@@ -36,9 +36,9 @@ BUILDS = """20000 --kind ribbon:value-bits=13 -p 0.1 -d: --field 1 --value-field
 2000 --kind chain:factor=1,base=bloom -p 0.1 -n 100
 2000 --kind chain:base=counting -p 0.1 -n 100 --removable
 2000 --kind chain:base=cuckoo -p 0.1 -n 100
-2000 --kind fuse -p 0.02
-2000 --kind fuse -p 0.0002
-2000 --kind fuse -p 1e-6
+2000 --kind ribbon -p 0.02
+9000 --kind ribbon -p 0.0002
+2000 --kind ribbon -p 1e-6
 2000 --kind against -p 0.3 --against golden""".splitlines()
 
 def run(*words, keys=()):

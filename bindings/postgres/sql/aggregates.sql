@@ -58,7 +58,7 @@ SELECT perhaps_build(i, NULL) FROM words;
 SELECT perhaps_build(i, 0.01, NULL) FROM words;
 SELECT perhaps_build(i, 0.01, 0) FROM words;
 SELECT perhaps_build(i, 0.01, 10, 'sieve') FROM words;
-SELECT perhaps_build(i, 0.01, 10, 'fuse') FROM words;
+SELECT perhaps_build(i, 0.01, 10, 'ribbon') FROM words;
 SELECT perhaps_build(i, 1.0 / i) FROM generate_series(2, 9) i;
 SELECT perhaps_build(i, 0.01, 100) FROM generate_series(1, 1000) i;
 SELECT perhaps_build(i, 0.01, 1000000000000) FROM words;

@@ -130,10 +130,9 @@ static void bind(perhaps_filter *f)
     for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
         slots += field[SLOTS + i];
     field[THRESHOLDS_AT] = slots / 8 * field[ROW_BITS];
-    bool byte = field[ROW_BITS] == RIBBON_GROUP && field[VALUE_BITS] == 0;
-    f->loops = (byte                              ? ribbon_loops_byte
-                : field[ROW_BITS] <= RIBBON_GROUP ? ribbon_loops_narrow
-                                                  : ribbon_loops_wide)[f->cpu];
+    field[UNIT_NBYTES] =
+        field[ROW_BITS] * (field[ROW_BITS] <= RIBBON_GROUP ? RIBBON_WINDOW : RIBBON_STRIPE) / 8;
+    f->loops = ribbon_loops(&f->body, f->cpu);
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
@@ -178,7 +177,7 @@ static void look_up(const perhaps_filter *f, const struct keyhash *keys, size_t 
                     uint32_t *value, bool *answer)
 {
     unsigned bits = (unsigned)(f->geometry.field[ROW_BITS] - f->geometry.field[VALUE_BITS]);
-    ribbon_look_ups[f->cpu](&f->body, keys, n, value, answer);
+    ribbon_look_up_of(f->cpu)(&f->body, keys, n, value, answer);
     for (size_t i = 0; i < n; i++)
         value[i] = (uint32_t)((uint64_t)value[i] >> bits);
 }

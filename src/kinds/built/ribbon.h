@@ -9,9 +9,11 @@
  * behind the last one.  LAST_SLOTS are those of the layer that bumps no key. */
 enum { ROW_BITS, VALUE_BITS, SALT, LAST_SLOTS, SLOTS };
 
-/* What is derived, for the loops alone: where in the body the thresholds of the first layer
- * begin. */
-enum { THRESHOLDS_AT = PERHAPS_FIELDS_MAX - 1 };
+/* What is derived, for the loops alone. */
+enum {
+    UNIT_NBYTES = PERHAPS_FIELDS_MAX - 2, /* of a block, or of a stripe if rows have groups */
+    THRESHOLDS_AT, /* where in the body the thresholds of the first layer begin */
+};
 
 enum {
     RIBBON_LAYERS_MOST = 6,
@@ -25,20 +27,23 @@ enum {
  * are bumped.  A byte each. */
 #define RIBBON_THRESHOLDS UINT32_C(0x802C1400)
 
+/* The same times 2, or the most that a byte holds. */
+#define RIBBON_THRESHOLDS_DOUBLED UINT64_C(0xFF582800)
+
 static ALWAYS_INLINE unsigned ribbon_threshold(unsigned number)
 {
     return RIBBON_THRESHOLDS >> 8 * number & 0xff;
 }
 
-/* A row of more than 8 bits is divided into groups of 8 columns, since a key that is absent is
- * usually known from the first one.  In a stripe of slots the words of the first group lie
+/* A row of more than 8 bits is divided into groups of 8 columns, since a vector holds no more,
+ * and a key that is absent is usually known from the first ones.  In a stripe of slots the words of the first group lie
  * together, then those of the second one, and so on. */
-enum { RIBBON_GROUP = 8, RIBBON_STRIPE = 1024 };
+enum { RIBBON_GROUP = 8, RIBBON_STRIPE_BITS = 10, RIBBON_STRIPE = 1 << RIBBON_STRIPE_BITS };
 
 /* Returns of how many slots, as a power of 2, a stripe of a layer is. */
 static inline unsigned ribbon_stripe(uint64_t slots)
 {
-    return slots % RIBBON_STRIPE == 0 ? 10 : slots % RIBBON_BUCKET == 0 ? 7 : 6;
+    return slots % RIBBON_STRIPE == 0 ? RIBBON_STRIPE_BITS : slots % RIBBON_BUCKET == 0 ? 7 : 6;
 }
 
 /* Returns how many columns are in the group that begins with column 'first'. */
@@ -68,12 +73,15 @@ static inline uint64_t ribbon_thresholds_nbytes(uint64_t slots)
     return (slots / RIBBON_BUCKET + 3) / 4;
 }
 
-/* Returns whether a key that begins at this slot of a layer is bumped. */
+/* Returns whether a key that begins at this slot of a layer is bumped.  Both are
+ * compared twice as large, so that a slot's number in its bucket is a byte; and the thresholds
+ * come twice, so that the bit above a bucket's number does not matter. */
 static ALWAYS_INLINE bool ribbon_is_bumped(const uint8_t *thresholds, uint64_t start)
 {
-    uint64_t bucket = start / RIBBON_BUCKET;
-    unsigned number = thresholds[bucket / 4] >> bucket % 4 * 2 & 3;
-    return start % RIBBON_BUCKET < ribbon_threshold(number);
+    const uint64_t doubled = RIBBON_THRESHOLDS_DOUBLED << 32 | RIBBON_THRESHOLDS_DOUBLED;
+    unsigned number =
+        thresholds[start / RIBBON_BUCKET / 4] >> (start / (RIBBON_BUCKET / 2) & 6);
+    return (uint8_t)(start * 2) < (uint8_t)(doubled >> number % 8 * 8);
 }
 
 /* Returns the hash with which a key that was bumped goes to the next layer. */
@@ -109,21 +117,20 @@ struct equation {
 
 static ALWAYS_INLINE struct equation ribbon_equation(uint64_t mark, unsigned fingerprint_bits)
 {
-    uint64_t fingerprint = (mark * ODD_PI) >> (64 - fingerprint_bits);
+    uint64_t fingerprint = (mark * ODD_PI) >> (-fingerprint_bits % 64);
     return (struct equation){ mark | 1, (uint32_t)fingerprint };
 }
 
 /* ---- ribbon_loops.c ---------------------------------------------------------------------- */
 
-/* For rows that are a byte without a value, for other rows of one group, and for wider ones. */
-extern const struct loops ribbon_loops_byte[CPU_COUNT], ribbon_loops_narrow[CPU_COUNT],
-    ribbon_loops_wide[CPU_COUNT];
+/* Returns the loops for a body, whose fields are complete. */
+struct loops ribbon_loops(const struct body *b, enum cpu cpu);
 
 /* Looks up n keys in all layers.  Sets row[i] to what the slots of key i add up to, and
  * answer[i] to whether that begins with the key's fingerprint. */
 typedef void ribbon_look_up(const struct body *b, const struct keyhash *keys, size_t n,
                             uint32_t *row, bool *answer);
-extern ribbon_look_up *const ribbon_look_ups[CPU_COUNT];
+ribbon_look_up *ribbon_look_up_of(enum cpu cpu);
 
 /* ---- ribbon_solve.c ---------------------------------------------------------------------- */
 

@@ -2,49 +2,123 @@
  * it. */
 #ifndef RIBBON_LOOPS_NAMES
 #define RIBBON_LOOPS_NAMES
-#define parities_of_4                  FOR_CPU(parities_of_4)
+#define group_sum                      FOR_CPU(group_sum)
+#define joined                         FOR_CPU(joined)
+#define spot                           FOR_CPU(spot)
+#define spot_of                        FOR_CPU(spot_of)
 #define parities_of_8                  FOR_CPU(parities_of_8)
+#define load_4                         FOR_CPU(load_4)
+#define load_1                         FOR_CPU(load_1)
 #define touched                        FOR_CPU(touched)
 #define add_up_group                   FOR_CPU(add_up_group)
 #define add_up                         FOR_CPU(add_up)
-#define add_up_all                     FOR_CPU(add_up_all)
-#define group_is_right                 FOR_CPU(group_is_right)
+#define agrees                         FOR_CPU(agrees)
+#define add_up_begin                   FOR_CPU(add_up_begin)
+#define begin_is_right                 FOR_CPU(begin_is_right)
 #define rest_is_right                  FOR_CPU(rest_is_right)
-#define is_right                       FOR_CPU(is_right)
 #define pass_first                     FOR_CPU(pass_first)
 #define prefetch_later                 FOR_CPU(prefetch_later)
 #define pass_found                     FOR_CPU(pass_found)
 #define find_layer                     FOR_CPU(find_layer)
-#define pass_bumped                    FOR_CPU(pass_bumped)
+#define find_in_layers                 FOR_CPU(find_in_layers)
+#define find_any                       FOR_CPU(find_any)
+#define contains_any                   FOR_CPU(contains_any)
 #define contains_layers                FOR_CPU(contains_layers)
 #define contains_all                   FOR_CPU(contains_all)
-#define contains_bumped                FOR_CPU(contains_bumped)
+#define ribbon_rows                    FOR_CPU(ribbon_rows)
 #define contains_key                   FOR_CPU(contains_key)
 #define ribbon_contains_byte           FOR_CPU(ribbon_contains_byte)
 #define ribbon_contains_narrow         FOR_CPU(ribbon_contains_narrow)
 #define ribbon_contains_wide           FOR_CPU(ribbon_contains_wide)
+#define ribbon_contains_long           FOR_CPU(ribbon_contains_long)
 #define ribbon_contains_one_byte       FOR_CPU(ribbon_contains_one_byte)
 #define ribbon_contains_one_narrow     FOR_CPU(ribbon_contains_one_narrow)
 #define ribbon_contains_one_wide       FOR_CPU(ribbon_contains_one_wide)
+#define ribbon_contains_one_long       FOR_CPU(ribbon_contains_one_long)
 #define ribbon_contains_integer_byte   FOR_CPU(ribbon_contains_integer_byte)
 #define ribbon_contains_integer_narrow FOR_CPU(ribbon_contains_integer_narrow)
 #define ribbon_contains_integer_wide   FOR_CPU(ribbon_contains_integer_wide)
-#define ribbon_rows                    FOR_CPU(ribbon_rows)
+#define ribbon_contains_integer_long   FOR_CPU(ribbon_contains_integer_long)
+#define ribbon_contains_integer_any    FOR_CPU(ribbon_contains_integer_any)
 #endif
 
-#if CPU_HAS_AVX2
-/* Returns the parities of four words. */
-static ALWAYS_INLINE uint32_t parities_of_4(__m256i words)
+/* What a group adds up to; and the sum of two groups. */
+#if CPU_HAS_AVX512
+typedef __mmask8 group_sum;
+static ALWAYS_INLINE uint32_t joined(group_sum first, group_sum second)
 {
-    words = _mm256_xor_si256(words, _mm256_slli_epi64(words, 32));
-    words = _mm256_xor_si256(words, _mm256_slli_epi64(words, 16));
-    words = _mm256_xor_si256(words, _mm256_slli_epi64(words, 8));
-    words = _mm256_xor_si256(words, _mm256_slli_epi64(words, 4));
-    words = _mm256_xor_si256(words, _mm256_slli_epi64(words, 2));
-    words = _mm256_xor_si256(words, _mm256_slli_epi64(words, 1));
-    return (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(words));
+    return _mm512_kunpackb(second, first);
+}
+#else
+typedef uint32_t group_sum;
+static ALWAYS_INLINE uint32_t joined(group_sum first, group_sum second)
+{
+    return first | second << RIBBON_GROUP;
+}
+#endif
+
+/* Which slots of two blocks a key touches, and what they should add up to.  Vectors compute
+ * the slots, too: the CPU looks the farther ahead the fewer instructions a question takes. */
+struct spot {
+#if CPU_HAS_AVX512
+    __m512i low, high; /* of the block in which it starts, and of the next one */
+    __m512i one;
+#elif CPU_HAS_AVX2
+    __m256i low, high;
+#else
+    uint64_t low, high;
+#endif
+    uint32_t row;
+};
+
+static ALWAYS_INLINE struct spot spot_of(const struct layer *layer, uint64_t start,
+                                         uint64_t mark)
+{
+    struct equation e = ribbon_equation(mark, layer->fingerprint_bits);
+#if CPU_HAS_AVX512
+    __m512i one = _mm512_set1_epi64(1), last = _mm512_set1_epi64(RIBBON_WINDOW - 1);
+    __m512i slot = _mm512_set1_epi64((long long)start);
+    __m512i marks = _mm512_or_si512(_mm512_set1_epi64((long long)mark), one);
+    return (struct spot){ .low = _mm512_sllv_epi64(marks, _mm512_and_si512(slot, last)),
+                          .high = _mm512_srlv_epi64(_mm512_srli_epi64(marks, 1),
+                                                    _mm512_andnot_si512(slot, last)),
+                          .one = one,
+                          .row = e.row };
+#elif CPU_HAS_AVX2
+    __m256i slot =
+        _mm256_and_si256(_mm256_set1_epi64x((long long)start), _mm256_set1_epi64x(63));
+    __m256i marks = _mm256_or_si256(_mm256_set1_epi64x((long long)mark), _mm256_set1_epi64x(1));
+    return (struct spot){ .low = _mm256_sllv_epi64(marks, slot),
+                          .high = _mm256_srlv_epi64(
+                              marks, _mm256_sub_epi64(_mm256_set1_epi64x(64), slot)),
+                          .row = e.row };
+#else
+    return (struct spot){ .low = e.coefficients << start % RIBBON_WINDOW,
+                          .high = e.coefficients >> 1 >> ~start % RIBBON_WINDOW,
+                          .row = e.row };
+#endif
 }
 
+#if CPU_HAS_AVX512
+/* Returns the parities of those slots of eight words of two blocks that a key touches. */
+static ALWAYS_INLINE group_sum parities_of_8(const struct spot *spot, __m512i here,
+                                             __m512i next)
+{
+    here = _mm512_and_si512(here, spot->low);
+    here = _mm512_ternarylogic_epi64(here, next, spot->high, 0x78); /* here ^ (next & high) */
+    return _mm512_test_epi64_mask(_mm512_popcnt_epi64(here), spot->one);
+}
+
+static ALWAYS_INLINE __m512i load_4(const uint64_t *words)
+{
+    return _mm512_castsi256_si512(_mm256_loadu_si256((const void *)words));
+}
+
+static ALWAYS_INLINE __m512i load_1(const uint64_t *words)
+{
+    return _mm512_castsi128_si512(_mm_loadl_epi64((const void *)words));
+}
+#elif CPU_HAS_AVX2
 /* Returns the parities of eight words, of which b are the last four. */
 static ALWAYS_INLINE uint32_t parities_of_8(__m256i a, __m256i b)
 {
@@ -64,22 +138,52 @@ static ALWAYS_INLINE uint32_t parities_of_8(__m256i a, __m256i b)
 static ALWAYS_INLINE __m256i touched(const struct spot *spot, struct words words,
                                      unsigned first)
 {
-    const __m256i *here = (const void *)(words.here + first);
-    const __m256i *next = (const void *)(words.next + first);
-    return _mm256_xor_si256(
-        _mm256_and_si256(_mm256_loadu_si256(here), _mm256_set1_epi64x((long long)spot->low)),
-        _mm256_and_si256(_mm256_loadu_si256(next), _mm256_set1_epi64x((long long)spot->high)));
+    __m256i here = _mm256_loadu_si256((const void *)(words.here + first));
+    __m256i next = _mm256_loadu_si256((const void *)(words.next + first));
+    return _mm256_xor_si256(_mm256_and_si256(here, spot->low),
+                            _mm256_and_si256(next, spot->high));
 }
 #endif
 
 /* Returns what the slots of a key add up to in a group of n columns; the bits of further
- * columns may be anything. */
-static ALWAYS_INLINE uint32_t add_up_group(const struct spot *spot, struct words words,
-                                           unsigned n)
+ * columns may be anything.  Vectors hold no words but those of the two blocks, if these are
+ * adjacent: others may be in a line that nobody has prefetched.  So they begin with the first
+ * block, or end with the second one. */
+static ALWAYS_INLINE group_sum add_up_group(const struct spot *spot, struct words words,
+                                            unsigned n)
 {
-#if CPU_HAS_AVX2
-    __m256i a = touched(spot, words, 0);
-    return n <= 4 ? parities_of_4(a) : parities_of_8(a, touched(spot, words, 4));
+#if CPU_HAS_AVX512
+    if (n == RIBBON_GROUP)
+        return parities_of_8(spot, _mm512_loadu_si512(words.here),
+                             _mm512_loadu_si512(words.next));
+    if (n == 1)
+        return parities_of_8(spot, load_1(words.here), load_1(words.next));
+    __m512i order = _mm512_sub_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+                                     _mm512_set1_epi64(n)); /* modulo 8, or 4 */
+    if (n > 4)
+        return parities_of_8(
+            spot, _mm512_loadu_si512(words.here),
+            _mm512_permutexvar_epi64(order, _mm512_loadu_si512(words.next + n - 8)));
+    return parities_of_8(spot, load_4(words.here),
+                         _mm512_castsi256_si512(_mm256_permutexvar_epi64(
+                             _mm512_castsi512_si256(order),
+                             _mm256_loadu_si256((const void *)(words.next + n - 4)))));
+#elif CPU_HAS_AVX2
+    if (n > 4) {
+        uint32_t sum = parities_of_8(touched(spot, words, 0), touched(spot, words, n - 4));
+        return n == RIBBON_GROUP ? sum : (sum & 0xf) | sum >> 4 << (n - 4);
+    }
+    __m256i here, next;
+    if (n > 1) {
+        here = _mm256_loadu_si256((const void *)words.here);
+        next = _mm256_loadu_si256((const void *)(words.next + n - 4));
+    } else {
+        here = _mm256_castsi128_si256(_mm_loadl_epi64((const void *)words.here));
+        next = _mm256_set1_epi64x((long long)*words.next);
+    }
+    uint32_t sum =
+        parities_of_8(_mm256_and_si256(here, spot->low), _mm256_and_si256(next, spot->high));
+    return sum ^ sum >> (8 - n);
 #else
     uint32_t sum = 0;
     for (unsigned c = 0; c < n; c++)
@@ -91,52 +195,57 @@ static ALWAYS_INLINE uint32_t add_up_group(const struct spot *spot, struct words
 }
 
 /* Returns what the slots of a key add up to in the group of columns from 'first' on. */
-static ALWAYS_INLINE uint32_t add_up(const struct layer *layer, const struct spot *spot,
-                                     unsigned first, enum width width)
+static ALWAYS_INLINE group_sum add_up(const struct layer *layer, const struct spot *spot,
+                                      const struct blocks *blocks, unsigned first,
+                                      enum width width)
 {
-    unsigned n = columns_of(layer, first, width);
-    struct words words = words_of(layer, spot->block, first, width);
-    return add_up_group(spot, words, n) & ((1U << n) - 1);
+    return add_up_group(spot, words_of(layer, blocks, first, width),
+                        columns_of(layer, first, width));
 }
 
-/* Returns the sum of all columns. */
-static ALWAYS_INLINE uint32_t add_up_all(const struct layer *layer, const struct spot *spot)
+/* Returns whether the lowest bits of a sum are those of the fingerprint. */
+static ALWAYS_INLINE bool agrees(const struct spot *spot, uint32_t sum, unsigned bits)
 {
-    enum width width = layer->row_bits > RIBBON_GROUP ? WIDE : NARROW;
-    uint32_t sum = 0;
-    for (unsigned first = 0; first < layer->row_bits; first += RIBBON_GROUP)
-        sum |= add_up(layer, spot, first, width) << first;
-    return sum;
+    return !((sum ^ spot->row) << (-bits % 32));
 }
 
-/* Returns whether the group from 'first' on adds up to this part of the fingerprint. */
-static ALWAYS_INLINE bool group_is_right(const struct layer *layer, const struct spot *spot,
-                                         unsigned first, enum width width)
+/* Returns the sum of the first two groups.  A branch between them would be mispredicted where
+ * some keys are there and others are not.  Without vectors, though, a group takes longer than
+ * that, and one that disagrees is the sum. */
+static ALWAYS_INLINE uint32_t add_up_begin(const struct layer *layer, const struct spot *spot,
+                                           const struct blocks *blocks, enum width width)
 {
-    unsigned n = ribbon_columns(layer->fingerprint_bits, first);
-    uint32_t mask = (1U << n) - 1;
-    return !((add_up(layer, spot, first, width) ^ spot->row >> first) & mask);
+    group_sum first = add_up(layer, spot, blocks, 0, width);
+    unsigned bits = layer->fingerprint_bits;
+    if (width < WIDE)
+        return first;
+    if (!CPU_HAS_AVX2 && !agrees(spot, first, bits < RIBBON_GROUP ? bits : RIBBON_GROUP))
+        return first;
+    return joined(first, add_up(layer, spot, blocks, RIBBON_GROUP, width));
 }
 
-/* Returns whether all groups but the first one do. */
-static ALWAYS_INLINE bool rest_is_right(const struct layer *layer, const struct spot *spot)
+/* Returns whether the first two groups add up to this part of the fingerprint. */
+static ALWAYS_INLINE bool begin_is_right(const struct layer *layer, const struct spot *spot,
+                                         const struct blocks *blocks, enum width width)
 {
-    for (unsigned first = RIBBON_GROUP; first < layer->fingerprint_bits; first += RIBBON_GROUP)
-        if (!group_is_right(layer, spot, first, WIDE))
-            return false;
-    return true;
+    unsigned bits = width == LONG ? 2 * RIBBON_GROUP : layer->fingerprint_bits;
+    return agrees(spot, add_up_begin(layer, spot, blocks, width), bits);
 }
 
-static ALWAYS_INLINE bool is_right(const struct layer *layer, const struct spot *spot,
-                                   enum width width)
+/* Returns whether the other groups do. */
+static ALWAYS_INLINE bool rest_is_right(const struct layer *layer, const struct spot *spot,
+                                        const struct blocks *blocks)
 {
-    return group_is_right(layer, spot, 0, width) &&
-           (width != WIDE || rest_is_right(layer, spot));
+    uint32_t sum = spot->row & 0xffff;
+    for (unsigned first = 2 * RIBBON_GROUP; first < layer->fingerprint_bits;
+         first += RIBBON_GROUP)
+        sum |= (uint32_t)add_up(layer, spot, blocks, first, LONG) << first;
+    return agrees(spot, sum, layer->fingerprint_bits);
 }
 
 /* Looks up keys from 'at' to end - 1 in the first layer, as far as it does not bump them: sets
- * answer[i] by the first group, and lists those that are to be looked at later.  Prefetches for
- * as many keys 'ahead'. */
+ * answer[i] by the first two groups, and lists those that are to be looked at later.
+ * Prefetches for as many keys 'ahead'. */
 static ALWAYS_INLINE void pass_first(const struct body *b, const struct layer *first,
                                      const struct keyhash *keys, const struct keyhash *ahead,
                                      size_t at, size_t end, bool *answer, struct later *later,
@@ -152,8 +261,9 @@ static ALWAYS_INLINE void pass_first(const struct body *b, const struct layer *f
             continue;
         }
         struct spot spot = spot_of(&layer, start, keys[i].mark);
-        answer[i] = group_is_right(&layer, &spot, 0, width);
-        if (width == WIDE) {
+        struct blocks blocks = blocks_of(&layer, start, width);
+        answer[i] = begin_is_right(&layer, &spot, &blocks, width);
+        if (width == LONG) {
             later->found[nfound] = (uint16_t)i;
             nfound += answer[i];
         }
@@ -168,54 +278,69 @@ static ALWAYS_INLINE void prefetch_later(const struct body *b, const struct laye
                                          const struct later *later, size_t found_before,
                                          size_t bumped_before, enum width width)
 {
-    for (size_t i = found_before; width == WIDE && i < later->nfound; i++)
-        for (unsigned g = RIBBON_GROUP; g < first->fingerprint_bits; g += RIBBON_GROUP)
-            prefetch_start(first, scale64(keys[later->found[i]].place, first->slots), g, WIDE);
+    for (size_t i = found_before; width == LONG && i < later->nfound; i++) {
+        uint64_t start = scale64(keys[later->found[i]].place, first->slots);
+        struct blocks blocks = blocks_of(first, start, LONG);
+        for (unsigned g = 2 * RIBBON_GROUP; g < first->fingerprint_bits; g += RIBBON_GROUP)
+            prefetch_group(first, &blocks, g, LONG);
+    }
     for (size_t i = bumped_before; i < later->nbumped; i++)
         prefetch_key(b, second, ribbon_bumped(keys[later->bumped[i]]), width);
 }
 
-/* Looks at the other groups of the keys whose first one is right. */
+/* Looks at the other groups of the keys whose first ones are right. */
 static ALWAYS_INLINE void pass_found(const struct layer *layer, const struct keyhash *keys,
                                      const struct later *later, bool *answer)
 {
     for (size_t i = 0; i < later->nfound; i++) {
         const struct keyhash *key = &keys[later->found[i]];
-        struct spot spot = spot_of(layer, scale64(key->place, layer->slots), key->mark);
-        answer[later->found[i]] = rest_is_right(layer, &spot);
+        uint64_t start = scale64(key->place, layer->slots);
+        struct spot spot = spot_of(layer, start, key->mark);
+        struct blocks blocks = blocks_of(layer, start, LONG);
+        answer[later->found[i]] = rest_is_right(layer, &spot, &blocks);
     }
 }
 
 /* Finds the layer that does not bump a key: sets *layer, which is any layer at first, and the
  * key's hash there.  Returns the slot at which it begins. */
 static ALWAYS_INLINE uint64_t find_layer(const struct body *b, struct layer *layer,
-                                         struct keyhash *key)
+                                         struct keyhash *key, enum width width)
 {
     for (;;) {
         uint64_t start = start_of(b, layer, key);
         if (!layer->bumps || !ribbon_is_bumped(layer->thresholds, start))
             return start;
         *key = ribbon_bumped(*key);
-        *layer = next_layer(b, NARROW, layer);
+        *layer = next_layer(b, width, layer);
     }
 }
 
-/* Looks up keys that the first layer bumps.  They are few, and hardly any is bumped again. */
-static ALWAYS_INLINE void pass_bumped(const struct body *b, const struct layer *second,
-                                      const struct keyhash *keys, const struct later *later,
-                                      bool *answer, enum width width)
+static ALWAYS_INLINE struct found find_in_layers(const struct body *b, struct keyhash key,
+                                                 enum width width)
 {
-    for (size_t i = 0; i < later->nbumped; i++) {
-        struct keyhash key = ribbon_bumped(keys[later->bumped[i]]);
-        struct layer layer = *second;
-        uint64_t start = find_layer(b, &layer, &key);
-        struct spot spot = spot_of(&layer, start, key.mark);
-        answer[later->bumped[i]] = is_right(&layer, &spot, width);
-    }
+    struct layer layer = first_layer(b, width);
+    uint64_t start = find_layer(b, &layer, &key, width);
+    struct spot spot = spot_of(&layer, start, key.mark);
+    struct blocks blocks = blocks_of(&layer, start, width);
+    uint32_t row = 0;
+    for (unsigned first = 0; first < layer.row_bits; first += RIBBON_GROUP)
+        row |= (uint32_t)add_up(&layer, &spot, &blocks, first, width) << first;
+    return (struct found){ row, agrees(&spot, row, layer.fingerprint_bits) };
+}
+
+/* Finds a key in any layer of any filter. */
+static NOINLINE struct found find_any(const struct body *b, struct keyhash key)
+{
+    return find_in_layers(b, key, b->field[ROW_BITS] <= RIBBON_GROUP ? NARROW : WIDE);
+}
+
+static NOINLINE bool contains_any(const struct body *b, struct keyhash key)
+{
+    return find_any(b, key).is_right;
 }
 
 /* Looks up keys in a filter of several layers.  Of the keys ahead only the next RIBBON_AHEAD
- * are on their way: with two lines each, more would push each other out of the first cache. */
+ * are on their way: with several lines each, more would push each other out of the first cache. */
 static ALWAYS_INLINE void contains_layers(const struct body *b, const struct layer *first,
                                           const struct keyhash *keys,
                                           const struct keyhash *ahead, size_t n, bool *answer,
@@ -237,9 +362,10 @@ static ALWAYS_INLINE void contains_layers(const struct body *b, const struct lay
                    at, end, answer, &later, width);
         prefetch_later(b, first, &second, keys, &later, nfound, nbumped, width);
     }
-    if (width == WIDE)
+    if (width == LONG)
         pass_found(first, keys, &later, answer);
-    pass_bumped(b, &second, keys, &later, answer, width);
+    for (size_t i = 0; i < later.nbumped; i++) /* they are few */
+        answer[later.bumped[i]] = contains_any(b, keys[later.bumped[i]]);
 }
 
 static ALWAYS_INLINE size_t contains_all(const struct body *b, const struct keyhash *keys,
@@ -250,12 +376,8 @@ static ALWAYS_INLINE size_t contains_all(const struct body *b, const struct keyh
     size_t count = 0;
     if (first.bumps)
         contains_layers(b, &first, keys, ahead, n, answer, width);
-    for (size_t i = 0; !first.bumps && i < n; i++) {
-        struct keyhash key = keys[i];
-        uint64_t start = start_of(b, &first, &key);
-        struct spot spot = spot_of(&first, start, key.mark);
-        answer[i] = is_right(&first, &spot, width);
-    }
+    for (size_t i = 0; !first.bumps && i < n; i++)
+        answer[i] = contains_any(b, keys[i]);
     for (size_t i = 0; i < n; i++)
         count += answer[i];
     return count;
@@ -264,39 +386,38 @@ static ALWAYS_INLINE size_t contains_all(const struct body *b, const struct keyh
 static void ribbon_rows(const struct body *b, const struct keyhash *keys, size_t n,
                         uint32_t *row, bool *answer)
 {
-    const uint64_t bits = b->field[ROW_BITS] - b->field[VALUE_BITS];
-    const uint32_t fingerprint = (uint32_t)((UINT64_C(1) << bits) - 1);
+    const uint32_t all = (uint32_t)((UINT64_C(1) << b->field[ROW_BITS]) - 1);
     for (size_t i = 0; i < n; i++) {
-        struct layer layer = first_layer(b, NARROW);
-        struct keyhash key = keys[i];
-        uint64_t start = find_layer(b, &layer, &key);
-        struct spot spot = spot_of(&layer, start, key.mark);
-        row[i] = add_up_all(&layer, &spot);
-        answer[i] = (row[i] & fingerprint) == spot.row;
+        struct found found = find_any(b, keys[i]);
+        row[i] = found.row & all;
+        answer[i] = found.is_right;
     }
 }
 
-/* Looks up a key in any layer. */
-static NOINLINE bool contains_bumped(const struct body *b, struct keyhash key)
-{
-    struct layer layer = first_layer(b, NARROW);
-    uint64_t start = find_layer(b, &layer, &key);
-    struct spot spot = spot_of(&layer, start, key.mark);
-    return is_right(&layer, &spot, width_of(b));
-}
-
-/* Looks up one key, which usually is in the first layer. */
+/* Looks up one key, which usually is in the first layer, with both blocks in one stripe. */
 static ALWAYS_INLINE bool contains_key(const struct body *b, struct keyhash key,
                                        enum width width)
 {
-    const struct layer layer = first_layer(b, width);
+    const struct layer layer = swift_layer(b, width);
     uint64_t start = scale64(key.place, layer.slots);
-    if (ribbon_is_bumped(layer.thresholds, start) || !layer.bumps)
-        return contains_bumped(b, key);
+    if (ribbon_is_bumped(layer.thresholds, start))
+        return contains_any(b, key);
+    struct blocks blocks = adjacent_blocks(&layer, start, width);
+    if (width >= WIDE && blocks.here_slot == RIBBON_STRIPE - RIBBON_WINDOW)
+        return contains_any(b, key);
     struct spot spot = spot_of(&layer, start, key.mark);
-    return is_right(&layer, &spot, width);
+    uint32_t sum = add_up_begin(&layer, &spot, &blocks, width);
+    if (width == LONG) {
+        if (!agrees(&spot, sum, 2 * RIBBON_GROUP))
+            return false;
+        sum |= (uint32_t)add_up(&layer, &spot, &blocks, 2 * RIBBON_GROUP, LONG)
+               << 2 * RIBBON_GROUP;
+    }
+    return agrees(&spot, sum, layer.fingerprint_bits);
 }
 
 LOOPS_OF(byte, BYTE)
 LOOPS_OF(narrow, NARROW)
 LOOPS_OF(wide, WIDE)
+LOOPS_OF(long, LONG)
+CONTAINS_INTEGER(ribbon_contains_integer_any, contains_any)
