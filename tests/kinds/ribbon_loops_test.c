@@ -1,6 +1,7 @@
 /* ribbon_loops_test.c - proves that the loops of ribbon filters read each slot of a key where
  * doc/FORMAT.md says, and nothing behind the body. */
 #include "support.h"
+#include <perhaps_build.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "filter/filter.h"
-#include "kinds/kinds.h"
 #include "kinds/built/ribbon.h"
+#include "kinds/kinds.h"
 
 /* Where a key lies, as the words of doc/FORMAT.md say. */
 struct where {

@@ -229,7 +229,7 @@ struct found {
     CONTAINS_INTEGER(ribbon_contains_integer_##name, ribbon_contains_one_##name)
 
 #define AVX512_COUNTS 1
-#define LOOPS     "../kinds/built/ribbon_loops.h"
+#define LOOPS         "../kinds/built/ribbon_loops.h"
 #include "../../base/each_cpu.h"
 
 #define ROW(cpu, width, prefetches)                                                            \
