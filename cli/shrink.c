@@ -1,7 +1,7 @@
 /* shrink.c - the verb shrink: a filter that was planned for more keys than it got becomes as
  * small as its keys allow.
  *
- * The filter is mapped, and the library writes the small one piece by piece. */
+ * The filter is mapped, and the small one made in memory. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -98,8 +98,6 @@ static int write_out(void *context, const void *bytes, size_t nbytes)
 static uint64_t write_small(const struct target *large, struct target *small)
 {
     const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
-                                                    .file =
-                                                        large->streamed ? NULL : large->path,
                                                     .stopped = is_stopped,
                                                     .progress = show_reading,
                                                     .context = small };
