@@ -131,14 +131,9 @@ PERHAPS_API void perhaps_digest(const perhaps_filter *filter, uint8_t digest[16]
 PERHAPS_API int perhaps_shrink(const perhaps_filter *filter, double fpr,
                                perhaps_filter **small);
 
-/* How a file is made smaller.  Zero is the default in every member. */
+/* How a filter is made smaller and saved.  Zero is the default in every member. */
 struct perhaps_shrink_options {
     double fpr; /* that the small filter shall keep; 0: that of the filter */
-
-    /* From where the filter is mapped.  The file is then read instead of its mapping, which is
-     * up to four times as quick.  NULL, or another file, or one that cannot be opened: the
-     * mapping is read. */
-    const char *file;
 
     /* Are called often meanwhile. */
     bool (*stopped)(void *context); /* true ends the call with PERHAPS_ERR_STOPPED */
@@ -147,12 +142,11 @@ struct perhaps_shrink_options {
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
-/* Write the file that perhaps_save(), perhaps_save_new() and perhaps_write() would write of
- * what perhaps_shrink() makes, byte for byte, but never have that as a whole in memory: they
- * fold the filter piece by piece, first to find how small it may be, and once more to write it.
- * 'options' may be NULL.  If the filter is mapped from a file (PERHAPS_MODE_READ), every page
- * is compared with its checksum before anything is written, and its memory given back to the
- * system after it was read; 'path' may be that of this file, which is replaced.
+/* Do what perhaps_shrink() does, and then with the small filter what perhaps_save(),
+ * perhaps_save_new() and perhaps_write() do.  'options' may be NULL.  Meanwhile the small
+ * filter, at most half of this one, lies in memory.  If the filter is mapped from a file
+ * (PERHAPS_MODE_READ), every page is compared with its checksum before anything is written;
+ * 'path' may be that of this file, which is replaced.
  *
  * Return 0, or an error of perhaps_shrink(), perhaps_save() or the sink; PERHAPS_ERR_DAMAGED;
  * PERHAPS_ERR_STOPPED; or PERHAPS_ERR_IO (errno), also for pages that the disk does not give,
@@ -171,8 +165,8 @@ PERHAPS_API int perhaps_shrink_write(const perhaps_filter *filter,
 
 /* Sets *fpr to the least one with which perhaps_shrink() makes the filter smaller, computed
  * from all its bits; 0 if it becomes smaller with none.  It is the fpr of half the filter, or
- * of the next smaller one that there is.  Reads the whole filter.  'fpr' of the options is not
- * used.  Returns 0; an error of perhaps_shrink_save(); or PERHAPS_ERR_UNSUPPORTED for chains,
+ * of the next smaller one that there is, for which it takes memory.  Reads the whole filter.
+ * 'fpr' of the options is not used.  Returns 0; an error of perhaps_shrink_save(); or PERHAPS_ERR_UNSUPPORTED for chains,
  * too. */
 PERHAPS_API int perhaps_shrink_least_fpr(const perhaps_filter *filter,
                                          const struct perhaps_shrink_options *options,

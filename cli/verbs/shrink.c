@@ -1,7 +1,7 @@
 /* shrink.c - the verb shrink: a filter that was planned for more keys than it got becomes as
  * small as its keys allow.
  *
- * The filter is mapped, and the library writes the small one piece by piece. */
+ * The filter is mapped, and the small one made in memory. */
 #include <errno.h>
 #include <math.h>
 #include <perhaps_file.h>
@@ -74,7 +74,6 @@ static void show_reading(void *context, uint64_t done_nbytes, uint64_t total_nby
 static void write_small(const struct target *large, struct target *small)
 {
     const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
-                                                    .file = large->path,
                                                     .stopped = stop_asked,
                                                     .progress = show_reading,
                                                     .context = small };

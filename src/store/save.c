@@ -92,7 +92,7 @@ static int save_at(const struct saving *s, const char *path)
         return PERHAPS_ERR_IO;
     }
     if (!S_ISREG(old.st_mode))
-        return s->content->is_tried ? PERHAPS_ERR_UNSUPPORTED : save_into(s, path);
+        return save_into(s, path);
     if (access(path, W_OK)) /* a rename alone would replace a file that is write-protected */
         return PERHAPS_ERR_IO;
     if (follow_links(path, target))

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../core/shrink.h"
+#include "../filter/filter.h"
 #include "container.h"
 #include <perhaps_embed.h>
 #include <perhaps_file.h>
@@ -115,17 +115,8 @@ struct content {
     int (*produce)(void *context, const struct perhaps_sink *body);
     void *context; /* for these two */
 
-    /* If it has no bodies, but is what shrink_plan() made: the large filter, and how that is
-     * read.  NULL: it has them. */
-    const perhaps_filter *large;
-    const struct shrinking *how;
-
     /* Of the file of a journal, which the caller has locked.  NULL: it has none. */
     const struct journal_mark *mark;
-
-    /* Is only tried: saving it fails with PERHAPS_ERR_UNSUPPORTED where what was written could
-     * not be taken back, as in a pipe. */
-    bool is_tried;
 };
 
 /* Writes to a sink as perhaps_write() does.  Returns 0, or an error of perhaps_write() or

@@ -77,19 +77,9 @@ static int take_pages(void *writer, const void *bytes, size_t nbytes)
     return write_pages(writer, bytes, nbytes);
 }
 
-/* Writes a body while it is made. */
-static int write_produced(struct writer *w, const struct content *c)
-{
-    const struct perhaps_sink sink = { .write = take_pages, .context = w };
-    return c->produce(c->context, &sink);
-}
-
 /* Gives the bodies of a filter and its parts to a sink, each from a multiple of HEADER_NBYTES
- * on.  *at is how many bytes the sink got before.  If the filter has no bodies, because 'large'
- * is to be made smaller as 'how' says, they are made now; else 'large' is NULL. */
-static int give_bodies(const perhaps_filter *f, const perhaps_filter *large,
-                       const struct shrinking *how, const struct perhaps_sink *sink,
-                       uint64_t *at)
+ * on.  *at is how many bytes the sink got before. */
+static int give_bodies(const perhaps_filter *f, const struct perhaps_sink *sink, uint64_t *at)
 {
     static uint8_t zeros[HEADER_NBYTES]; /* not const: takes no room in the library */
     uint64_t nbytes = filter_geometry(f).body_nbytes, past = *at % HEADER_NBYTES;
@@ -97,29 +87,21 @@ static int give_bodies(const perhaps_filter *f, const perhaps_filter *large,
     int error = gap ? put(sink, zeros, gap) : 0;
     struct body_cursor cursor = { 0 };
     const uint8_t *piece;
-    if (!error && large)
-        error = shrink_write(large, f, how, sink);
-    for (uint64_t n; !error && !large && (piece = filter_next_piece(f, &cursor, &n));)
+    for (uint64_t n; !error && (piece = filter_next_piece(f, &cursor, &n));)
         error = put(sink, piece, n);
     *at += gap + nbytes;
     for (size_t i = 0; i < f->parts.count && !error; i++)
-        error =
-            give_bodies(f->parts.part[i], large ? large->parts.part[i] : NULL, how, sink, at);
+        error = give_bodies(f->parts.part[i], sink, at);
     return error;
-}
-
-static int write_bodies(struct writer *w, const struct content *c)
-{
-    const struct perhaps_sink sink = { .write = take_pages, .context = w };
-    return give_bodies(c->f, c->large, c->how, &sink, &(uint64_t){ 0 });
 }
 
 /* Writes the pages, and fills the checksum table. */
 static int write_all_pages(struct writer *w, const struct content *c, uint64_t nbytes)
 {
+    const struct perhaps_sink sink = { .write = take_pages, .context = w };
     int error = c->reader    ? write_read(w, c)
-                : c->produce ? write_produced(w, c)
-                             : write_bodies(w, c);
+                : c->produce ? c->produce(c->context, &sink)
+                             : give_bodies(c->f, &sink, &(uint64_t){ 0 });
     if (!error && w->npage)
         error = write_run(w, w->page, w->npage);
     if (!error)
@@ -236,7 +218,7 @@ int perhaps_write_range(const perhaps_filter *f, uint64_t first, uint64_t nbytes
         error = range_header(f, &h, &range);
     r.at = h.nbytes;
     if (!error && first < h.table_offset && end > h.nbytes)
-        error = give_bodies(f, NULL, NULL, &range, &(uint64_t){ 0 });
+        error = give_bodies(f, &range, &(uint64_t){ 0 });
     r.at = h.table_offset;
     return error || end <= r.at ? error : range_table(f, &h, &range);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/shrink.h"
+#include "core/downsize.h"
 #include "filter/counted.h"
 #include "filter/counters.h"
 #include "kinds/kinds.h"

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/shrink.h"
 #include "filter/filter.h"
 #include "perhaps.h"
 #include "perhaps_live.h"
