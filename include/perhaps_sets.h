@@ -166,8 +166,8 @@ PERHAPS_API int perhaps_shrink_write(const perhaps_filter *filter,
 /* Sets *fpr to the least one with which perhaps_shrink() makes the filter smaller, computed
  * from all its bits; 0 if it becomes smaller with none.  It is the fpr of half the filter, or
  * of the next smaller one that there is, for which it takes memory.  Reads the whole filter.
- * 'fpr' of the options is not used.  Returns 0; an error of perhaps_shrink_save(); or PERHAPS_ERR_UNSUPPORTED for chains,
- * too. */
+ * 'fpr' of the options is not used.  Returns 0; an error of perhaps_shrink_save(); or
+ * PERHAPS_ERR_UNSUPPORTED for chains, too. */
 PERHAPS_API int perhaps_shrink_least_fpr(const perhaps_filter *filter,
                                          const struct perhaps_shrink_options *options,
                                          double *fpr);

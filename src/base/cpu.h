@@ -23,8 +23,8 @@ bool cpu_has(enum cpu cpu);
 /* Returns its name, as the environment variable PERHAPS_CPU spells it. */
 const char *cpu_name(enum cpu cpu);
 
-/* Returns the instruction set for loops that count the bits of vectors: 'cpu', or CPU_AVX2 where
- * the AVX-512 of this machine cannot (Intel before Ice Lake). */
+/* Returns the instruction set for loops that count the bits of vectors: 'cpu', or CPU_AVX2
+ * where the AVX-512 of this machine cannot (Intel before Ice Lake). */
 enum cpu cpu_that_counts(enum cpu cpu);
 
 /* Returns the instruction set to use: the one that PERHAPS_CPU names, if this machine has it;

@@ -8,7 +8,7 @@
 /* Slots are those of strided filters, too, which they call cells. */
 struct counted {
     uint64_t buckets_looked_at; /* in cuckoo and elastic filters, and once more for each move */
-    uint64_t cells_looked_at;   /* in strided filters; some of them are read twice */
+    uint64_t cells_looked_at;   /* in strided filters; some of them are read three times */
     uint64_t slots_written;     /* a move writes two */
 };
 

@@ -72,7 +72,8 @@ static uint64_t row_of(const struct where *w, uint64_t row_bits, const uint8_t *
     return row;
 }
 
-/* Changes each bit of a slot that a key touches: the fingerprint is then wrong, or the value. */
+/* Changes each bit of a slot that a key touches: the fingerprint is then wrong, or the
+ * value. */
 static void change_slots(perhaps_filter *f, const struct perhaps_keys *keys, size_t i,
                          const struct where *w)
 {

@@ -36,8 +36,8 @@ static ALWAYS_INLINE unsigned ribbon_threshold(unsigned number)
 }
 
 /* A row of more than 8 bits is divided into groups of 8 columns, since a vector holds no more,
- * and a key that is absent is usually known from the first ones.  In a stripe of slots the words of the first group lie
- * together, then those of the second one, and so on. */
+ * and a key that is absent is usually known from the first ones.  In a stripe of slots the
+ * words of the first group lie together, then those of the second one, and so on. */
 enum { RIBBON_GROUP = 8, RIBBON_STRIPE_BITS = 10, RIBBON_STRIPE = 1 << RIBBON_STRIPE_BITS };
 
 /* Returns of how many slots, as a power of 2, a stripe of a layer is. */

@@ -216,11 +216,13 @@ static ALWAYS_INLINE uint32_t add_up_begin(const struct layer *layer, const stru
                                            const struct blocks *blocks, enum width width)
 {
     group_sum first = add_up(layer, spot, blocks, 0, width);
-    unsigned bits = layer->fingerprint_bits;
     if (width < WIDE)
         return first;
-    if (!CPU_HAS_AVX2 && !agrees(spot, first, bits < RIBBON_GROUP ? bits : RIBBON_GROUP))
-        return first;
+    if (!CPU_HAS_AVX2) {
+        unsigned bits = layer->fingerprint_bits;
+        if (!agrees(spot, first, bits < RIBBON_GROUP ? bits : RIBBON_GROUP))
+            return first;
+    }
     return joined(first, add_up(layer, spot, blocks, RIBBON_GROUP, width));
 }
 
@@ -340,7 +342,8 @@ static NOINLINE bool contains_any(const struct body *b, struct keyhash key)
 }
 
 /* Looks up keys in a filter of several layers.  Of the keys ahead only the next RIBBON_AHEAD
- * are on their way: with several lines each, more would push each other out of the first cache. */
+ * are on their way: with several lines each, more would push each other out of the first
+ * cache. */
 static ALWAYS_INLINE void contains_layers(const struct body *b, const struct layer *first,
                                           const struct keyhash *keys,
                                           const struct keyhash *ahead, size_t n, bool *answer,

@@ -67,9 +67,10 @@ unsigned table_copies(const struct table *t, const struct entry *e)
     for (unsigned i = 0; i < STRIDED_CELLS; i++)
         if (t->strided)
             copies += cell_get(t->body, strided_cell(e, i), t->width) == strided_value(e, i);
-        else
-            copies += (slot_get(t->body, e->first, i, t->width) == e->fingerprint) +
-                      (slot_get(t->body, e->second, i, t->width) == e->fingerprint);
+        else {
+            copies += slot_get(t->body, e->first, i, t->width) == e->fingerprint;
+            copies += slot_get(t->body, e->second, i, t->width) == e->fingerprint;
+        }
     return copies;
 }
 
@@ -140,12 +141,13 @@ void table_clear(const struct table *t, uint64_t at)
 /* ---- Making room ----------------------------------------------------------------------- */
 
 /* A breadth-first search for an empty slot.  Step i of it looks at bucket[i].  The first steps
- * are the buckets of the new entry; then each step has led to branch_count() more, the other buckets
- * of the entries in its slots.  (A bucket of four slots leads to one for each slot.  A cell
- * leads to three: both of the other place, and the other one of its own.)  So the array is the
- * queue of the search and its tree at once. */
+ * are the buckets of the new entry; then each step has led to branch_count() more, the other
+ * buckets of the entries in its slots.  (A bucket of four slots leads to one for each slot.  A
+ * cell leads to three: both of the other place, and the other one of its own.)  So the array is
+ * the queue of the search and its tree at once.  Of the last steps in a table of cells, which
+ * lead no further, it would be too large: step_bucket() computes these. */
 struct search {
-    uint64_t bucket[SEARCH_CELLS];
+    uint64_t bucket[SEARCH_MOST];
     unsigned end;       /* the step whose bucket has an empty slot */
     unsigned free_slot; /* that slot */
 };
@@ -169,12 +171,29 @@ static ALWAYS_INLINE unsigned branch_of(unsigned at, bool strided)
     return (at - home_count(strided)) % branch_count(strided);
 }
 
+/* Returns the cell to which a branch of a cell leads. */
+static ALWAYS_INLINE uint64_t branch_cell(const struct table *t, uint64_t cell, unsigned branch)
+{
+    uint32_t value = cell_get(t->body, cell, t->width);
+    struct entry e = strided_entry_in(cell, value, t->nplaces);
+    return strided_cell(&e, branch == OWN_CELL ? !(value & 1) : 2 + branch);
+}
+
+/* Returns the bucket of a step. */
+static ALWAYS_INLINE uint64_t step_bucket(const struct table *t, const struct search *s,
+                                          unsigned at, bool strided)
+{
+    if (!strided || at < SEARCH_MOST)
+        return s->bucket[at];
+    return branch_cell(t, s->bucket[parent_of(at, true)], branch_of(at, true));
+}
+
 /* Returns whether the bucket of a step has an empty slot, and makes it the end of the
  * search. */
 static ALWAYS_INLINE bool ends_at(const struct table *t, struct search *s, unsigned at,
                                   bool strided)
 {
-    unsigned slot = find_value(t, s->bucket[at], 0, strided);
+    unsigned slot = find_value(t, step_bucket(t, s, at, strided), 0, strided);
     if (slot == BUCKET_SLOTS)
         return false;
     s->end = at;
@@ -203,10 +222,9 @@ static unsigned branch_cells(const struct table *t, struct search *s, unsigned a
     uint32_t value = cell_get(t->body, s->bucket[at], t->width);
     struct entry e = strided_entry_in(s->bucket[at], value, t->nplaces);
     __builtin_prefetch(t->body + (e.second * t->width >> 3), 1, 3);
-    s->bucket[count++] = strided_cell(&e, 2);
-    s->bucket[count++] = strided_cell(&e, 3);
-    s->bucket[count++] = strided_cell(&e, !(value & 1));
-    return count;
+    for (unsigned i = 0; count < SEARCH_MOST && i <= OWN_CELL; i++)
+        s->bucket[count + i] = strided_cell(&e, i == OWN_CELL ? !(value & 1) : 2 + i);
+    return count + OWN_CELL + 1;
 }
 
 /* Looks for the nearest bucket with an empty slot, breadth first.  A bucket is prefetched when
@@ -281,7 +299,7 @@ static ALWAYS_INLINE bool move_others(const struct table *t, const struct entry 
     if (!strided)
         prefetch_path(t, &s);
     for (unsigned at = s.end; at >= home_count(strided); at = parent_of(at, strided)) {
-        uint64_t to = s.bucket[at], from = s.bucket[parent_of(at, strided)];
+        uint64_t to = step_bucket(t, &s, at, strided), from = s.bucket[parent_of(at, strided)];
         if (!move_entry(t, from, branch_of(at, strided), to, s.free_slot))
             break;
         s.free_slot = strided ? 0 : branch_of(at, strided);
