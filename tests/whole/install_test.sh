@@ -219,22 +219,24 @@ part() {
         -DCMAKE_C_FLAGS="$cflags" >"$root/log" 2>&1 || fail "by $1: $(cat "$root/log")"
 }
 
-# compiles TARGET FLAGS: whether each object of a target is compiled with FLAGS, and with no
-# other ones that optimize, when the program is built.
+# compiles TARGET FLAGS [COLD]: whether each object of a target is compiled with FLAGS, some of
+# them with COLD behind, and with no other ones that optimize, when the program is built.
 compiles() {
     ninja -C "$root/parent/build" -t commands program |
-        awk -v target="/$1.dir/" -v flags="$2" '
+        awk -v target="/$1.dir/" -v flags="$2" -v cold="${3:-}" '
             !index($0, target) || !/ -c / { next }
-            !sub(flags, "") || / -O| -DNDEBUG/ { bad = 1 }
+            !sub(flags, "") { bad = 1 }
+            cold && sub(cold, "") { ncold++ }
+            / -O| -DNDEBUG/ { bad = 1 }
             { n++ }
-            END { exit bad || !n }'
+            END { exit bad || !n || (cold && (!ncold || ncold == n)) }'
 }
 
 # Where the project chose no build type, the library alone is as released.  Another type is
 # what it is: both ways build the same then, and once.
 for way in fetch subdirectory; do
     part "$way" ""
-    compiles perhaps_objects ' -O3 -DNDEBUG' || fail "by $way: the library is not optimized"
+    compiles perhaps_objects ' -O3 -DNDEBUG' ' -Os' || fail "by $way: the library is not optimized"
     compiles program '' || fail "by $way: other programs get our flags"
     part "$way" Debug
     compiles perhaps_objects '' || fail "by $way: Debug is optimized"
