@@ -247,8 +247,8 @@ static int bloom_add_one(struct bloom *bloom, const struct hashed *h, bool *was_
     return 0;
 }
 
-static int bloom_add(void *filter, const struct perhaps_key *items, size_t n,
-                     bool unless_present, bool *was_present, size_t *done)
+static int redisbloom_add(void *filter, const struct perhaps_key *items, size_t n,
+                          bool unless_present, bool *was_present, size_t *done)
 {
     struct bloom *bloom = filter;
     struct hashed hashed[FOREIGN_BATCH];
@@ -621,7 +621,7 @@ struct form redis_bloom = {
     .type_name = "MBbloom--",
     .encoding = ENCODING,
     .family = FAMILY_BLOOM,
-    .add = bloom_add,
+    .add = redisbloom_add,
     .contains = bloom_contains,
     .info = info,
     .layer = layer,

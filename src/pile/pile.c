@@ -174,7 +174,7 @@ bool pile_is_over(struct pile *p)
 
 /* Enters a run, which from then on belongs to the pile, under the lock.  Decides whether it
  * goes to the file, and where; then its records stay the caller's. */
-static int enter(struct pile *p, struct run *run, bool *spills)
+static int enter_run(struct pile *p, struct run *run, bool *spills)
 {
     if (p->nruns == p->runs_room) {
         size_t room = p->runs_room ? 2 * p->runs_room : 16;
@@ -280,7 +280,7 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
     give_room(p, stage, room);
     if (!error) {
         pthread_mutex_lock(&p->lock);
-        error = enter(p, &run, &spills);
+        error = enter_run(p, &run, &spills);
         pthread_mutex_unlock(&p->lock);
         entered = !error;
     }
@@ -381,7 +381,7 @@ void pile_end(struct pile *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* Lays out 'nruns' runs of 'nbytes' each as enter() does: keeps as many as fit, and returns how
+/* Lays out 'nruns' runs of 'nbytes' each as enter_run() does: keeps as many as fit, and returns how
  * many bytes of the others go to the file. */
 static uint64_t lay_out(const struct pile *p, uint64_t nruns, uint64_t nbytes, uint64_t *kept)
 {

@@ -35,7 +35,7 @@ static int reserve(struct journal *j, uint64_t end)
 
 /* Makes room for n records more, in memory and on the disk.  Saves the file anew where the
  * journal has become too large.  Returns 0; or an error, and then the filter may not change. */
-static int make_room(struct journal *j, size_t n)
+static int room_for_deeds(struct journal *j, size_t n)
 {
     const size_t of_branch =
         j->branch == j->own ? 0 : 2; /* its run takes less than two records */
@@ -86,7 +86,7 @@ static int record_add(perhaps_filter *f, const struct keyhash *keys,
     const enum deed deed = unless_present ? DEED_ADD_ABSENT : DEED_ADD;
     *done = 0;
     pthread_mutex_lock(&j->lock);
-    int error = make_room(j, n);
+    int error = room_for_deeds(j, n);
     if (!error) {
         error = filter_add_keys(f, keys, ahead, n, unless_present, answer, done);
         /* a window may have rotated for a key that was there, or that was refused */
@@ -106,7 +106,7 @@ static int record_remove(perhaps_filter *f, const struct keyhash *keys,
     struct journal *j = recording_of(f);
     *removed = 0;
     pthread_mutex_lock(&j->lock);
-    int error = make_room(j, n);
+    int error = room_for_deeds(j, n);
     if (!error) {
         *removed = filter_remove_keys(f, keys, ahead, n, answer);
         for (size_t i = 0; i < n; i++)
@@ -125,7 +125,7 @@ static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
     struct journal *j = recording_of(f);
     const struct keyhash record = { .place = time };
     pthread_mutex_lock(&j->lock);
-    int error = make_room(j, 1);
+    int error = room_for_deeds(j, 1);
     const bool moves = deed != DEED_ADVANCE || !j->has_time || f->kind->forgets->gone(f, time);
     if (!error)
         error = filter_change(f, deed, time);

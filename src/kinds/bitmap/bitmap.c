@@ -34,7 +34,7 @@ static uint64_t range_of(const struct geometry *g)
     return g->field[HIGH] - g->field[LOW] + 1;
 }
 
-static int set_geometry(struct geometry *g)
+static int bitmap_set_geometry(struct geometry *g)
 {
     uint64_t low = g->field[LOW], high = g->field[HIGH];
     if (high == 0 || low > high || high - low >= PERHAPS_CAPACITY_MAX ||
@@ -45,7 +45,7 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int bitmap_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     const struct perhaps_bitmap_options *range = &options->bitmap;
     const uint64_t sorted_nbits = 64; /* an integer in a sorted array, which is exact, too */
@@ -63,14 +63,14 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return 0;
 }
 
-static double predict(const struct geometry *g, double keys)
+static double bitmap_predict(const struct geometry *g, double keys)
 {
     (void)g;
     (void)keys;
     return 0;
 }
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill bitmap_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     (void)most_nbytes;
     double keys = (double)counter_get(&f->counters->keys);
@@ -110,7 +110,7 @@ static ALWAYS_INLINE bool set(struct spot spot)
     return before >> spot.bit & 1;
 }
 
-static ALWAYS_INLINE bool clear(struct spot spot)
+static ALWAYS_INLINE bool bitmap_clear(struct spot spot)
 {
     uint64_t before = __atomic_load_n(spot.cell, __ATOMIC_RELAXED);
     __atomic_store_n(spot.cell, before & ~(UINT64_C(1) << spot.bit), __ATOMIC_RELAXED);
@@ -137,8 +137,8 @@ static void prefetch(const struct body *b, const struct keyhash *keys, size_t n)
         PREFETCH(spot_of(b, keys[i]).cell);
 }
 
-static size_t contains(const struct body *b, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer)
+static size_t bitmap_contains(const struct body *b, const struct keyhash *keys,
+                              const struct keyhash *ahead, size_t n, bool *answer)
 {
     const struct body body = *b; /* so that answers cannot change it */
     size_t found = 0;
@@ -192,7 +192,7 @@ static size_t add_all_atomic(const struct body *b, const struct keyhash *keys,
     return change_all(b, keys, ahead, n, answer, set_atomic);
 }
 
-static int add_one(const struct body *b, struct keyhash key, struct counters *counters)
+static int bitmap_add_one(const struct body *b, struct keyhash key, struct counters *counters)
 {
     struct spot spot = spot_of(b, key);
     if (!spot.exists)
@@ -219,16 +219,16 @@ static enum shared_add add_one_shared(const struct body *b, struct keyhash key, 
 }
 
 static const struct loops loops = { .prefetch = prefetch,
-                                    .contains = contains,
+                                    .contains = bitmap_contains,
                                     .add = add_all,
                                     .lines = lines_of,
                                     .contains_one = contains_one,
-                                    .add_one = add_one,
+                                    .add_one = bitmap_add_one,
                                     .add_one_shared = add_one_shared };
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static void bind(perhaps_filter *f)
+static void bitmap_bind(perhaps_filter *f)
 {
     f->loops = loops;
     if (f->shared)
@@ -244,8 +244,9 @@ static size_t count_in_range(const perhaps_filter *f, const struct keyhash *keys
     return i;
 }
 
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
+static int bitmap_add(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done)
 {
     size_t can = count_in_range(f, keys, n);
     loops_add(f, keys, ahead, can, unless_present, answer, done);
@@ -256,10 +257,10 @@ static size_t remove_all(perhaps_filter *f, const struct keyhash *keys,
                          const struct keyhash *ahead, size_t n, bool *answer)
 {
     return f->shared ? change_all(&f->body, keys, ahead, n, answer, clear_atomic)
-                     : change_all(&f->body, keys, ahead, n, answer, clear);
+                     : change_all(&f->body, keys, ahead, n, answer, bitmap_clear);
 }
 
-static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+static void bitmap_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     struct spot spot = spot_of(&f->body, key);
     if (spot.exists)
@@ -279,7 +280,7 @@ static uint64_t count_bits(const uint8_t *bytes, uint64_t nbits)
     return set;
 }
 
-static int merge(perhaps_filter *f, const perhaps_filter *other)
+static int bitmap_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     uint8_t *bytes = f->body.bytes;
     for (uint64_t at = 0; at < f->geometry.body_nbytes; at += sizeof(uint64_t))
@@ -294,14 +295,15 @@ static void intersect(perhaps_filter *f, const perhaps_filter *other)
     f->counters->keys = count_bits(f->body.bytes, range_of(&f->geometry));
 }
 
-static void marking(const struct geometry *g, struct marking *m)
+static void bitmap_marking(const struct geometry *g, struct marking *m)
 {
     *m = (struct marking){ .cells = (double)range_of(g), .exact = true };
 }
 
 /* Does not count what a file from an enemy may have behind the last bit. */
-static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                         uint64_t b_factor, struct marked *marked)
+static void bitmap_count_marked(const perhaps_filter *a, uint64_t a_factor,
+                                const perhaps_filter *b, uint64_t b_factor,
+                                struct marked *marked)
 {
     (void)a_factor;
     (void)b_factor;
@@ -315,7 +317,8 @@ static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perha
         marked->either += (in_a[whole + i / 8] | in_b[whole + i / 8]) >> i % 8 & 1;
 }
 
-static const struct compares compares = { .marking = marking, .count = count_marked };
+static const struct compares compares = { .marking = bitmap_marking,
+                                          .count = bitmap_count_marked };
 
 const struct filter_kind kind_bitmap = {
     .about = { .name = "bitmap",
@@ -324,18 +327,18 @@ const struct filter_kind kind_bitmap = {
                             PERHAPS_CAN_THREADS },
     .id = 10,
     .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .predict = predict,
-    .measure = measure,
-    .bind = bind,
+    .plan = bitmap_plan,
+    .set_geometry = bitmap_set_geometry,
+    .predict = bitmap_predict,
+    .measure = bitmap_measure,
+    .bind = bitmap_bind,
     .exact = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
-    .reads = reads,
-    .add = add,
+    .reads = bitmap_reads,
+    .add = bitmap_add,
     .remove = remove_all,
-    .merge = merge,
+    .merge = bitmap_merge,
     .intersect = intersect,
     .compares = &compares,
 };

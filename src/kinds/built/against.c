@@ -32,7 +32,7 @@ unsigned against_row_bits(uint64_t listed, uint64_t others, double fpr)
     return (unsigned)fmin(fmax(fmax(asked, least), 1), 31);
 }
 
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int against_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     uint64_t others = options->against.others;
     if (g->base && g->base != &kind_ribbon)
@@ -54,7 +54,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return 0;
 }
 
-static int set_geometry(struct geometry *g)
+static int against_set_geometry(struct geometry *g)
 {
     if (g->base != &kind_ribbon || g->field[AGAINST_ROW_BITS] > 32)
         return PERHAPS_ERR_LIMIT;
@@ -63,13 +63,13 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
-static double predict(const struct geometry *g, double keys)
+static double against_predict(const struct geometry *g, double keys)
 {
     (void)keys;
     return exp2(-(double)g->field[AGAINST_ROW_BITS] - 1);
 }
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill against_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     const perhaps_filter *first = f->parts.part[0], *second = f->parts.part[1];
     struct fill fill = first->kind->measure(first, most_nbytes);
@@ -77,12 +77,12 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
     return fill;
 }
 
-static int attach(perhaps_filter *f)
+static int against_attach(perhaps_filter *f)
 {
     return parts_attach(f, &kind_ribbon) && f->parts.count == 2 ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
-static void clear(perhaps_filter *f)
+static void against_clear(perhaps_filter *f)
 {
     perhaps_clear(f->parts.part[0]);
     perhaps_clear(f->parts.part[1]);
@@ -95,8 +95,8 @@ static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t
 }
 
 /* Asks the second part for the keys that the first one has. */
-static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer)
+static size_t against_contains(const perhaps_filter *f, const struct keyhash *keys,
+                               const struct keyhash *ahead, size_t n, bool *answer)
 {
     const perhaps_filter *first = f->parts.part[0], *second = f->parts.part[1];
     struct keyhash left[BATCH_MOST];
@@ -121,7 +121,7 @@ static struct keyhash hash_for_part(struct keyhash key, size_t i)
 }
 
 static const struct composite composite = { .base_field = AGAINST_BASE,
-                                            .attach = attach,
+                                            .attach = against_attach,
                                             .hash_for_part = hash_for_part };
 static const struct builds builds = { 0 }; /* the builder makes the parts */
 
@@ -133,12 +133,12 @@ const struct filter_kind kind_against = {
     .id = 11,
     .composite = &composite,
     .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .clear = clear,
-    .predict = predict,
-    .measure = measure,
+    .plan = against_plan,
+    .set_geometry = against_set_geometry,
+    .clear = against_clear,
+    .predict = against_predict,
+    .measure = against_measure,
     .prefetch = prefetch,
-    .contains = contains,
+    .contains = against_contains,
     .builds = &builds,
 };

@@ -40,7 +40,7 @@ static double rate(double fingerprint_bits, double keys)
     return fmin(exp2(-fingerprint_bits) + keys * 0x1p-64, 1);
 }
 
-static double predict(const struct geometry *g, double keys)
+static double ribbon_predict(const struct geometry *g, double keys)
 {
     return rate((double)(g->field[ROW_BITS] - g->field[VALUE_BITS]), keys);
 }
@@ -67,7 +67,7 @@ static void plan_layers(struct geometry *g)
     g->field[LAST_SLOTS] = round_up(slots, RIBBON_WINDOW);
 }
 
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int ribbon_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     unsigned value_bits = options->ribbon.value_bits, bits = 1;
     if (value_bits > RIBBON_VALUE_BITS_MOST)
@@ -85,7 +85,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return 0;
 }
 
-static int set_geometry(struct geometry *g)
+static int ribbon_set_geometry(struct geometry *g)
 {
     const uint64_t *field = g->field;
     uint64_t slots = field[LAST_SLOTS], thresholds_nbytes = 0, row_bits = field[ROW_BITS];
@@ -116,15 +116,15 @@ static double slots_of(const struct geometry *g)
     return slots;
 }
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill ribbon_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     (void)most_nbytes;
     double keys = (double)f->counters->keys;
     return (struct fill){ .load = fmin(keys / slots_of(&f->geometry), 1),
-                          .fpr = predict(&f->geometry, keys) };
+                          .fpr = ribbon_predict(&f->geometry, keys) };
 }
 
-static void bind(perhaps_filter *f)
+static void ribbon_bind(perhaps_filter *f)
 {
     uint64_t *field = f->body.field, slots = field[LAST_SLOTS];
     for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
@@ -135,7 +135,7 @@ static void bind(perhaps_filter *f)
     f->loops = ribbon_loops(&f->body, f->cpu);
 }
 
-static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+static void ribbon_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     const uint64_t *field = f->body.field, row_bits = field[ROW_BITS];
     const uint8_t *blocks = f->body.bytes, *thresholds = blocks + field[THRESHOLDS_AT];
@@ -169,7 +169,7 @@ static int enlarge(struct geometry *g)
 {
     uint64_t *slots = &g->field[LAST_SLOTS];
     *slots += *slots / 2 / RIBBON_WINDOW * RIBBON_WINDOW + RIBBON_WINDOW;
-    return set_geometry(g);
+    return ribbon_set_geometry(g);
 }
 
 /* A row is a fingerprint and, above it, a value. */
@@ -197,13 +197,13 @@ const struct filter_kind kind_ribbon = {
                .abilities = PERHAPS_CAN_BUILD },
     .id = 8,
     .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .predict = predict,
-    .measure = measure,
-    .bind = bind,
+    .plan = ribbon_plan,
+    .set_geometry = ribbon_set_geometry,
+    .predict = ribbon_predict,
+    .measure = ribbon_measure,
+    .bind = ribbon_bind,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
-    .reads = reads,
+    .reads = ribbon_reads,
     .builds = &builds,
 };

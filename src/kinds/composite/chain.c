@@ -163,7 +163,7 @@ static bool may_be_base(const struct filter_kind *kind)
            !(kind->about.abilities & PERHAPS_CAN_GROW);
 }
 
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int chain_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     struct geometry own = { 0 }, *first = g->first ? g->first : &own;
     unsigned factor = factor_of(options);
@@ -221,7 +221,7 @@ static void explain(const struct geometry *g, char *why)
         fmin(keys, grown) / (double)g->capacity, layers, tenths(full).text, tenths(worst).text);
 }
 
-static int set_geometry(struct geometry *g)
+static int chain_set_geometry(struct geometry *g)
 {
     const struct filter_kind *base = g->base;
     if (g->field[FACTOR] < 1 || g->field[FACTOR] > FACTOR_MAX || g->field[BASE] > UINT32_MAX ||
@@ -235,7 +235,7 @@ static int set_geometry(struct geometry *g)
 }
 
 /* All layers but the newest hold their capacity. */
-static double predict(const struct geometry *g, double keys)
+static double chain_predict(const struct geometry *g, double keys)
 {
     double all = 0;
     for (size_t i = 0; i < PERHAPS_LAYERS_MAX && keys > 0; i++) {
@@ -257,7 +257,7 @@ static int begin(perhaps_filter *f, const struct perhaps_options *options)
     return first ? parts_append(f, f->geometry.base, first, &own) : append_layer(f);
 }
 
-static int attach(perhaps_filter *f)
+static int chain_attach(perhaps_filter *f)
 {
     if (!parts_attach(f, f->geometry.base))
         return PERHAPS_ERR_DAMAGED;
@@ -267,7 +267,7 @@ static int attach(perhaps_filter *f)
     return 0;
 }
 
-static void clear(perhaps_filter *f)
+static void chain_clear(perhaps_filter *f)
 {
     while (f->parts.count > 1)
         perhaps_free(f->parts.part[--f->parts.count]);
@@ -275,7 +275,7 @@ static void clear(perhaps_filter *f)
     *stale_of(f) = 0;
 }
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill chain_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill fill = parts_measure(f, most_nbytes);
     fill.stale += counter_get(stale_of(f));
@@ -284,13 +284,13 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer)
+static size_t chain_contains(const perhaps_filter *f, const struct keyhash *keys,
+                             const struct keyhash *ahead, size_t n, bool *answer)
 {
     return parts_contain(f, 0, parts_count(f), keys, ahead, n, answer);
 }
 
-static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
+static uint64_t chain_count(const perhaps_filter *f, const struct keyhash *key)
 {
     uint64_t copies = 0;
     for (size_t i = parts_count(f); i > 0; i--)
@@ -323,7 +323,7 @@ static int grow_for_copy(perhaps_filter *f, const perhaps_filter *layer,
                          const struct keyhash *key)
 {
     const struct filter_kind *base = f->geometry.base;
-    if (base->copies_most && base->count && count(f, key) >= base->copies_most)
+    if (base->copies_most && base->count && chain_count(f, key) >= base->copies_most)
         return PERHAPS_ERR_COPIES;
     const int error = grow(f, layer);
     return error == PERHAPS_ERR_FULL ? PERHAPS_ERR_COPIES : error;
@@ -351,8 +351,8 @@ static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct 
     return error == PERHAPS_ERR_FULL ? grow(f, layer) : error;
 }
 
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
+static int chain_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                     size_t n, bool unless_present, bool *answer, size_t *done)
 {
     int error = 0;
     for (*done = 0; *done < n && !error;) {
@@ -401,7 +401,7 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
 /* Unites the layers of the same number.  None takes keys of another: a bit or a fingerprint
  * does not tell where its key would lie there.  So a layer that two full ones do not fit into
  * refuses them, however empty later layers are, and appending a layer would not help. */
-static int merge(perhaps_filter *f, const perhaps_filter *other)
+static int chain_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     uint64_t keys = 0;
     int error = 0;
@@ -432,7 +432,7 @@ static const struct composite composite = {
     .inherits = inherited,
     .begins_with = 1,
     .begin = begin,
-    .attach = attach,
+    .attach = chain_attach,
     .part_fpr = part_fpr,
 };
 
@@ -443,16 +443,16 @@ const struct filter_kind kind_chain = {
     .id = 6,
     .composite = &composite,
     .field_names = field_names,
-    .plan = plan,
+    .plan = chain_plan,
     .explain = explain,
-    .set_geometry = set_geometry,
-    .clear = clear,
-    .predict = predict,
-    .measure = measure,
+    .set_geometry = chain_set_geometry,
+    .clear = chain_clear,
+    .predict = chain_predict,
+    .measure = chain_measure,
     .prefetch = parts_prefetch,
-    .contains = contains,
-    .add = add,
+    .contains = chain_contains,
+    .add = chain_add,
     .remove = remove_,
-    .count = count,
-    .merge = merge,
+    .count = chain_count,
+    .merge = chain_merge,
 };

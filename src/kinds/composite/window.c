@@ -78,7 +78,7 @@ static int plan_generation(const struct geometry *g, const struct perhaps_option
 
 /* A window that goes by time cannot know how many keys come in a period, so its usual base is
  * chain, which grows. */
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int window_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     const struct perhaps_window_options *w = &options->window;
     struct geometry own = { 0 }, *generation = g->first ? g->first : &own;
@@ -101,7 +101,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return error;
 }
 
-static int set_geometry(struct geometry *g)
+static int window_set_geometry(struct geometry *g)
 {
     if (g->field[GENERATIONS] < 2 || g->field[GENERATIONS] > GENERATIONS_MAX ||
         g->field[BASE] > UINT32_MAX || !may_be_base(g->base))
@@ -128,13 +128,13 @@ static int begin(perhaps_filter *f, const struct perhaps_options *options)
     return error;
 }
 
-static int attach(perhaps_filter *f)
+static int window_attach(perhaps_filter *f)
 {
     bool complete = f->parts.count == f->geometry.field[GENERATIONS];
     return complete && parts_attach(f, f->geometry.base) ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
-static void clear(perhaps_filter *f)
+static void window_clear(perhaps_filter *f)
 {
     for (size_t i = 0; i < f->parts.count; i++)
         perhaps_clear(f->parts.part[i]);
@@ -142,7 +142,7 @@ static void clear(perhaps_filter *f)
 }
 
 /* Takes the keys for evenly spread over G-1 generations, and all G for equally full. */
-static double predict(const struct geometry *g, double keys)
+static double window_predict(const struct geometry *g, double keys)
 {
     struct perhaps_options options = { .preference = PERHAPS_PREFER_BALANCED };
     struct geometry generation = { 0 };
@@ -155,8 +155,8 @@ static double predict(const struct geometry *g, double keys)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer)
+static size_t window_contains(const perhaps_filter *f, const struct keyhash *keys,
+                              const struct keyhash *ahead, size_t n, bool *answer)
 {
     return parts_contain(f, 0, f->parts.count, keys, ahead, n, answer);
 }
@@ -262,8 +262,9 @@ static bool is_used_up(const perhaps_filter *f)
 /* Adds keys to the newest generation.  With 'unless_present', leaves out those that an older
  * generation has.  Otherwise these are added again: they are remembered for longer.  Copies are
  * never stored, since nothing is removed from a window. */
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
+static int window_add(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done)
 {
     int error = 0;
     for (*done = 0; *done < n && !error;) {
@@ -286,7 +287,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 static const struct composite composite = {
     .base_field = BASE,
     .begin = begin,
-    .attach = attach,
+    .attach = window_attach,
 };
 
 static const struct forgets forgets = {
@@ -307,12 +308,12 @@ const struct filter_kind kind_window = {
     .composite = &composite,
     .forgets = &forgets,
     .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .clear = clear,
-    .predict = predict,
+    .plan = window_plan,
+    .set_geometry = window_set_geometry,
+    .clear = window_clear,
+    .predict = window_predict,
     .measure = parts_measure,
     .prefetch = parts_prefetch,
-    .contains = contains,
-    .add = add,
+    .contains = window_contains,
+    .add = window_add,
 };

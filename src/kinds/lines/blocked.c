@@ -31,7 +31,7 @@ static const char *const field_names[] = { "part_lines", "parts", "line_bits", "
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
-static double predict(const struct geometry *g, double keys)
+static double blocked_predict(const struct geometry *g, double keys)
 {
     return lines_predict(g, WORD_NBITS, keys);
 }
@@ -47,7 +47,7 @@ static double keys_held(const struct geometry *g)
     return sizing_keys_at_limit(g->capacity, g->fpr);
 }
 
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int blocked_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     g->field[TOGETHER] = options->blocked.together;
     int error = lines_plan(g, WORD_NBITS, one_line, options->preference, keys_held);
@@ -65,7 +65,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return 0;
 }
 
-static int set_geometry(struct geometry *g)
+static int blocked_set_geometry(struct geometry *g)
 {
     if (!lines_in_range(g))
         return PERHAPS_ERR_LIMIT;
@@ -74,7 +74,7 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill blocked_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     return lines_measure(f, WORD_NBITS, most_nbytes);
 }
@@ -84,7 +84,7 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
     return lines_rate_with(f, *key);
 }
 
-static double counted(const struct geometry *g, double keys)
+static double blocked_counted(const struct geometry *g, double keys)
 {
     return lines_counted(g, WORD_NBITS, keys);
 }
@@ -99,7 +99,7 @@ static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t 
     return n;
 }
 
-static void bind(perhaps_filter *f)
+static void blocked_bind(perhaps_filter *f)
 {
     f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
     f->loops.lines = f->geometry.field[PARTS] > 1 ? NULL : lines_of;
@@ -112,7 +112,7 @@ static void bind(perhaps_filter *f)
         owners_divide(f->writers, f->geometry.field[PART_LINES]);
 }
 
-static size_t writers_nbytes(const struct geometry *g)
+static size_t blocked_writers_nbytes(const struct geometry *g)
 {
     return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds need no owners */
 }
@@ -135,7 +135,7 @@ static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t 
 }
 
 /* Adds a key, which needs no sorting and was counted, in several threads. */
-static void add_one(perhaps_filter *f, struct keyhash key, bool *answer)
+static void blocked_add_one(perhaps_filter *f, struct keyhash key, bool *answer)
 {
     uint64_t count = 0;
     *answer = f->loops.add_one_shared(&f->body, key, &count, 1) == SHARED_PRESENT;
@@ -154,13 +154,14 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
     waiting_end(&w);
 }
 
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
+static int blocked_add(perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                       size_t *done)
 {
     if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
     if (n == 1)
-        add_one(f, *keys, answer);
+        blocked_add_one(f, *keys, answer);
     else if (!owners_add_alone(f, keys, n, answer))
         add_sorted(f, keys, n, answer);
     *done = n;
@@ -217,20 +218,20 @@ static const struct places places = {
 
 /* ---- Two filters, and a smaller one ------------------------------------------------------ */
 
-static uint64_t capacity(const struct geometry *g)
+static uint64_t blocked_capacity(const struct geometry *g)
 {
     return lines_capacity(g, WORD_NBITS, keys_held);
 }
 
-static void fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
-                 uint64_t nbytes, uint64_t factor)
+static void blocked_fold(const struct geometry *g, enum cpu cpu, const uint8_t *from,
+                         uint8_t *to, uint64_t nbytes, uint64_t factor)
 {
     uint64_t unit_nbytes = lines_unit_nbytes(g);
     fold_units(cpu, from, to, nbytes / unit_nbytes, unit_nbytes, factor);
 }
 
-static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
-                 struct folded *folded)
+static void blocked_look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes,
+                         uint64_t nbytes, struct folded *folded)
 {
     lines_look(g, WORD_NBITS, cpu, bytes, nbytes, folded);
 }
@@ -238,31 +239,33 @@ static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, u
 static const struct folds folds = {
     .units = lines_units,
     .divide = lines_divide,
-    .capacity = capacity,
-    .fold = fold,
+    .capacity = blocked_capacity,
+    .fold = blocked_fold,
     .unit_nbytes = lines_unit_nbytes,
-    .look = look,
+    .look = blocked_look,
     .rate = lines_folded_rate,
 };
 
-static int merge(perhaps_filter *f, const perhaps_filter *other)
+static int blocked_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     bloom_unite(f, other);
     return 0;
 }
 
-static void marking(const struct geometry *g, struct marking *m)
+static void blocked_marking(const struct geometry *g, struct marking *m)
 {
     lines_marking(g, WORD_NBITS, m);
 }
 
-static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                         uint64_t b_factor, struct marked *marked)
+static void blocked_count_marked(const perhaps_filter *a, uint64_t a_factor,
+                                 const perhaps_filter *b, uint64_t b_factor,
+                                 struct marked *marked)
 {
     cells_count_smaller(a, a_factor, b, b_factor, 1, marked);
 }
 
-static const struct compares compares = { .marking = marking, .count = count_marked };
+static const struct compares compares = { .marking = blocked_marking,
+                                          .count = blocked_count_marked };
 
 const struct filter_kind kind_blocked = {
     .about = { .name = "blocked",
@@ -270,20 +273,20 @@ const struct filter_kind kind_blocked = {
                .abilities = PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE | PERHAPS_CAN_THREADS },
     .id = 1,
     .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .predict = predict,
-    .measure = measure,
+    .plan = blocked_plan,
+    .set_geometry = blocked_set_geometry,
+    .predict = blocked_predict,
+    .measure = blocked_measure,
     .rate_with = rate_with,
-    .counted = counted,
-    .bind = bind,
-    .writers_nbytes = writers_nbytes,
+    .counted = blocked_counted,
+    .bind = blocked_bind,
+    .writers_nbytes = blocked_writers_nbytes,
     .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = lines_reads,
-    .add = add,
-    .merge = merge,
+    .add = blocked_add,
+    .merge = blocked_merge,
     .intersect = bloom_intersect,
     .places = &places,
     .folds = &folds,

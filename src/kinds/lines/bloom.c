@@ -27,7 +27,7 @@ enum { KEY_BITS_MAX = 64, UNIT_NBITS = 512 };
 
 /* Returns the mean of X^k, where X is the share of bits set and k the bits of a key, to the
  * second order in the deviation of X. */
-static double predict(const struct geometry *g, double keys)
+static double bloom_predict(const struct geometry *g, double keys)
 {
     double bits = (double)g->field[KEY_BITS];
     struct occupancy set = sizing_occupancy((double)g->field[NBITS], bits * keys);
@@ -53,7 +53,7 @@ static bool fits(void *context, uint64_t units)
 
 /* Tries the textbook number of bits a key, -log2(fpr), and two fewer and more: with the room
  * that fits() adds, a neighbour sometimes takes less memory. */
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int bloom_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     (void)options;
     uint64_t best = 0, best_bits = 0;
@@ -84,18 +84,18 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
 
 static double rate_at(void *context, double keys)
 {
-    return predict(context, keys);
+    return bloom_predict(context, keys);
 }
 
-static double counted(const struct geometry *g, double keys)
+static double bloom_counted(const struct geometry *g, double keys)
 {
     struct geometry copy = *g;
     if (g->field[KEY_BITS] == 1)
-        return predict(g, keys) * (double)g->field[NBITS];
+        return bloom_predict(g, keys) * (double)g->field[NBITS];
     return sizing_counted(keys, rate_at, &copy);
 }
 
-static int set_geometry(struct geometry *g)
+static int bloom_set_geometry(struct geometry *g)
 {
     uint64_t nbits = g->field[NBITS];
     uint64_t bits = g->field[KEY_BITS];
@@ -145,13 +145,13 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
     return pow(fmin(ones / (double)g->field[NBITS], 1), (double)g->field[KEY_BITS]);
 }
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill bloom_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     double load = share_set(f, most_nbytes);
     return (struct fill){ .load = load, .fpr = pow(load, (double)f->geometry.field[KEY_BITS]) };
 }
 
-static size_t writers_nbytes(const struct geometry *g)
+static size_t bloom_writers_nbytes(const struct geometry *g)
 {
     (void)g;
     return sizeof(struct owners);
@@ -215,7 +215,7 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
     waiting_end(&w);
 }
 
-static void bind(perhaps_filter *f)
+static void bloom_bind(perhaps_filter *f)
 {
     f->loops = bloom_loops[f->cpu];
     if (f->shared && !f->writers)
@@ -226,8 +226,8 @@ static void bind(perhaps_filter *f)
     }
 }
 
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
+static int bloom_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                     size_t n, bool unless_present, bool *answer, size_t *done)
 {
     if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
@@ -237,7 +237,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
-static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+static void bloom_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     const uint64_t *field = f->geometry.field;
     for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
@@ -272,7 +272,7 @@ void bloom_intersect(perhaps_filter *f, const perhaps_filter *other)
     filter_count_common(f, one < two ? one : two, left.a);
 }
 
-static int merge(perhaps_filter *f, const perhaps_filter *other)
+static int bloom_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     bloom_unite(f, other);
     return 0;
@@ -280,7 +280,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 
 /* A key sets its bits one by one, each anywhere: so of two given bits each leaves both alone
  * with the chance 1 - 2/nbits. */
-static void marking(const struct geometry *g, struct marking *m)
+static void bloom_marking(const struct geometry *g, struct marking *m)
 {
     double nbits = (double)g->field[NBITS], bits = (double)g->field[KEY_BITS];
     *m = (struct marking){
@@ -291,13 +291,15 @@ static void marking(const struct geometry *g, struct marking *m)
     };
 }
 
-static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                         uint64_t b_factor, struct marked *marked)
+static void bloom_count_marked(const perhaps_filter *a, uint64_t a_factor,
+                               const perhaps_filter *b, uint64_t b_factor,
+                               struct marked *marked)
 {
     cells_count_smaller(a, a_factor, b, b_factor, 1, marked);
 }
 
-static const struct compares compares = { .marking = marking, .count = count_marked };
+static const struct compares compares = { .marking = bloom_marking,
+                                          .count = bloom_count_marked };
 
 /* ---- A smaller filter -------------------------------------------------------------------- */
 
@@ -320,22 +322,22 @@ static bool does_not_fit(void *context, uint64_t tried)
     return !fits(&g, g.field[NBITS] / UNIT_NBITS);
 }
 
-static uint64_t capacity(const struct geometry *g)
+static uint64_t bloom_capacity(const struct geometry *g)
 {
     struct geometry trial = *g;
     uint64_t too_many = sizing_smallest(PERHAPS_CAPACITY_MAX, does_not_fit, &trial);
     return too_many ? too_many - 1 : PERHAPS_CAPACITY_MAX;
 }
 
-static void fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
-                 uint64_t nbytes, uint64_t factor)
+static void bloom_fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
+                       uint64_t nbytes, uint64_t factor)
 {
     (void)g;
     fold_bits(cpu, from, to, nbytes, factor);
 }
 
-static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
-                 struct folded *folded)
+static void bloom_look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes,
+                       uint64_t nbytes, struct folded *folded)
 {
     (void)g;
     folded->nbytes += nbytes;
@@ -358,10 +360,10 @@ static uint64_t unit_nbytes(const struct geometry *g)
 static const struct folds folds = {
     .units = units,
     .divide = divide,
-    .capacity = capacity,
-    .fold = fold,
+    .capacity = bloom_capacity,
+    .fold = bloom_fold,
     .unit_nbytes = unit_nbytes,
-    .look = look,
+    .look = bloom_look,
     .rate = folded_rate,
 };
 
@@ -371,20 +373,20 @@ const struct filter_kind kind_bloom = {
                .abilities = PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE | PERHAPS_CAN_THREADS },
     .id = 2,
     .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .predict = predict,
-    .measure = measure,
+    .plan = bloom_plan,
+    .set_geometry = bloom_set_geometry,
+    .predict = bloom_predict,
+    .measure = bloom_measure,
     .rate_with = rate_with,
-    .counted = counted,
-    .bind = bind,
-    .writers_nbytes = writers_nbytes,
+    .counted = bloom_counted,
+    .bind = bloom_bind,
+    .writers_nbytes = bloom_writers_nbytes,
     .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
-    .reads = reads,
-    .add = add,
-    .merge = merge,
+    .reads = bloom_reads,
+    .add = bloom_add,
+    .merge = bloom_merge,
     .intersect = bloom_intersect,
     .folds = &folds,
     .compares = &compares,

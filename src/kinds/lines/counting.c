@@ -42,12 +42,12 @@ enum { LINE_COUNTERS = LINE_BITS, CELLS = WORD_COUNTERS * LINE_WORDS };
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
-static double predict(const struct geometry *g, double keys)
+static double counting_predict(const struct geometry *g, double keys)
 {
     return lines_predict(g, WORD_COUNTERS, keys);
 }
 
-static double counted(const struct geometry *g, double keys)
+static double counting_counted(const struct geometry *g, double keys)
 {
     return lines_counted(g, WORD_COUNTERS, keys);
 }
@@ -114,7 +114,7 @@ static uint64_t counters_within(const struct geometry *g)
 /* From this fpr on a key has one line: another one saves little. */
 static const double one_line = 1e-2;
 
-static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+static int counting_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     int error = lines_plan(g, WORD_COUNTERS, one_line, options->preference, keys_at_limit);
     if (error)
@@ -127,7 +127,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return 0;
 }
 
-static int set_geometry(struct geometry *g)
+static int counting_set_geometry(struct geometry *g)
 {
     if (!lines_in_range(g))
         return PERHAPS_ERR_LIMIT;
@@ -181,7 +181,7 @@ static void note_filled(perhaps_filter *f, uint64_t n)
 
 /* ---- Fill ------------------------------------------------------------------------------ */
 
-static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+static struct fill counting_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill fill = lines_measure(f, WORD_COUNTERS, most_nbytes);
     fill.saturated = counter_get(&totals_of(f)[COUNTERS_FULL]);
@@ -221,7 +221,7 @@ static unsigned count_zeros(const perhaps_filter *f, struct keyhash key)
     return zeros;
 }
 
-static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
+static uint64_t counting_count(const perhaps_filter *f, const struct keyhash *key)
 {
     uint8_t counter[LINES_PARTS_MAX * LINE_WORDS], least = COUNTER_MAX;
     unsigned n = read_counters(f, *key, counter);
@@ -245,7 +245,7 @@ static uint64_t lock_count(const struct geometry *g)
                                                   : bits);
 }
 
-static size_t writers_nbytes(const struct geometry *g)
+static size_t counting_writers_nbytes(const struct geometry *g)
 {
     return (size_t)lock_count(g);
 }
@@ -314,7 +314,7 @@ prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static void bind(perhaps_filter *f)
+static void counting_bind(perhaps_filter *f)
 {
     f->loops = counting_loops[f->cpu];
     f->body.table = lines_table(f->geometry.field[LINE_COUNTERS]);
@@ -394,8 +394,8 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
 
 /* Adds a key.  Returns 0 or PERHAPS_ERR_FULL.  Another thread may hold counters that it will
  * give back: so a key is refused only if none did during the try. */
-static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
-                   bool *answer)
+static int counting_add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
+                            bool *answer)
 {
     for (;;) {
         const struct holding before = holding_look(f);
@@ -407,8 +407,9 @@ static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_chan
     }
 }
 
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
+static int counting_add(perhaps_filter *f, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool unless_present,
+                        bool *answer, size_t *done)
 {
     enum count_change how = unless_present ? COUNT_UP_ABSENT : COUNT_UP;
     int error = 0;
@@ -417,7 +418,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
         *done = n;
     while (*done < n && !error) {
         loops_prefetch(f, &ahead[*done], 1);
-        error = add_one(f, &keys[*done], how, &answer[*done]);
+        error = counting_add_one(f, &keys[*done], how, &answer[*done]);
         *done += !error;
     }
     return error;
@@ -453,7 +454,7 @@ static void set_totals(perhaps_filter *f)
 }
 
 /* Adds to the number of keys.  It does not wrap, whatever a file said. */
-static void add_keys(perhaps_filter *f, uint64_t more)
+static void count_more(perhaps_filter *f, uint64_t more)
 {
     uint64_t limit = f->geometry.key_limit, keys = f->counters->keys;
     uint64_t room = keys < limit ? limit - keys : 0;
@@ -485,7 +486,7 @@ static uint64_t larger_counters(uint64_t a, uint64_t b)
 
 /* Adds the counters of the two filters; of sets, in which no key counts twice, takes the larger
  * ones.  f is a copy (core/merge.c), which the caller drops after a failure. */
-static int merge(perhaps_filter *f, const perhaps_filter *other)
+static int counting_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     const double one = filter_different(f), two = filter_different(other);
     for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
@@ -496,7 +497,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     if (f->is_set)
         filter_count_union(f, one, two, totals_of(f)[COUNTERS_USED]);
     else
-        add_keys(f, other->counters->keys);
+        count_more(f, other->counters->keys);
     return totals_of(f)[COUNTERS_USED] > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
 }
 
@@ -519,20 +520,22 @@ static void intersect(perhaps_filter *f, const perhaps_filter *other)
     f->counters->keys = keys < most ? keys : most;
 }
 
-static void marking(const struct geometry *g, struct marking *m)
+static void counting_marking(const struct geometry *g, struct marking *m)
 {
     lines_marking(g, WORD_COUNTERS, m);
 }
 
-static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                         uint64_t b_factor, struct marked *marked)
+static void counting_count_marked(const perhaps_filter *a, uint64_t a_factor,
+                                  const perhaps_filter *b, uint64_t b_factor,
+                                  struct marked *marked)
 {
     cells_count_smaller(a, a_factor, b, b_factor, COUNTER_NBITS, marked);
 }
 
-static const struct compares compares = { .marking = marking, .count = count_marked };
+static const struct compares compares = { .marking = counting_marking,
+                                          .count = counting_count_marked };
 
-static uint64_t capacity(const struct geometry *g)
+static uint64_t counting_capacity(const struct geometry *g)
 {
     return lines_capacity(g, WORD_COUNTERS, keys_at_limit);
 }
@@ -545,15 +548,15 @@ static uint64_t keys(const perhaps_filter *f)
     return share < 1 ? (uint64_t)fmin(log1p(-share) / log_alone(g), 0x1p62) : KEYS_UNLIMITED;
 }
 
-static void fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
-                 uint64_t nbytes, uint64_t factor)
+static void counting_fold(const struct geometry *g, enum cpu cpu, const uint8_t *from,
+                          uint8_t *to, uint64_t nbytes, uint64_t factor)
 {
     (void)g;
     fold_counters(cpu, from, to, nbytes / LINE_NBYTES, factor);
 }
 
-static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
-                 struct folded *folded)
+static void counting_look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes,
+                          uint64_t nbytes, struct folded *folded)
 {
     lines_look(g, WORD_COUNTERS, cpu, bytes, nbytes, folded);
 }
@@ -567,11 +570,11 @@ static void tail(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes, uint8_t *t
 static const struct folds folds = {
     .units = lines_units,
     .divide = lines_divide,
-    .capacity = capacity,
+    .capacity = counting_capacity,
     .keys = keys,
-    .fold = fold,
+    .fold = counting_fold,
     .unit_nbytes = lines_unit_nbytes,
-    .look = look,
+    .look = counting_look,
     .rate = lines_folded_rate,
     .tail = tail,
     .tail_nbytes = LINE_NBYTES,
@@ -584,20 +587,20 @@ const struct filter_kind kind_counting = {
                             PERHAPS_CAN_THREADS },
     .id = 4,
     .field_names = field_names,
-    .plan = plan,
-    .set_geometry = set_geometry,
-    .predict = predict,
-    .measure = measure,
-    .counted = counted,
-    .bind = bind,
-    .writers_nbytes = writers_nbytes,
+    .plan = counting_plan,
+    .set_geometry = counting_set_geometry,
+    .predict = counting_predict,
+    .measure = counting_measure,
+    .counted = counting_counted,
+    .bind = counting_bind,
+    .writers_nbytes = counting_writers_nbytes,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = lines_reads,
-    .add = add,
+    .add = counting_add,
     .remove = remove_,
-    .count = count,
-    .merge = merge,
+    .count = counting_count,
+    .merge = counting_merge,
     .intersect = intersect,
     .folds = &folds,
     .compares = &compares,
