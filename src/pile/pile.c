@@ -381,8 +381,8 @@ void pile_end(struct pile *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* Lays out 'nruns' runs of 'nbytes' each as enter_run() does: keeps as many as fit, and returns how
- * many bytes of the others go to the file. */
+/* Lays out 'nruns' runs of 'nbytes' each as enter_run() does: keeps as many as fit, and returns
+ * how many bytes of the others go to the file. */
 static uint64_t lay_out(const struct pile *p, uint64_t nruns, uint64_t nbytes, uint64_t *kept)
 {
     uint64_t fit = nbytes ? (kept_most(p) - *kept) / nbytes : nruns;
