@@ -23,7 +23,7 @@ perhaps=${BIN:-$(dirname "$0")/../build/bin}/perhaps
     }
     !($1 in plan) { plan[$1] = $2 }
     END {
-        set = plan["line_bits"] * plan["parts"]; reply = 3 + length(set "") + 4 * set
+        set = plan["line_bits"] * plan["bands"]; reply = 3 + length(set "") + 4 * set
         printf "blocked: %.2f bits a key, %d set; ", plan["bits_per_key"], set
         spread(plan["body_bytes"])
         first = digits(plan["body_bytes"] / partitions)
@@ -31,7 +31,7 @@ perhaps=${BIN:-$(dirname "$0")/../build/bin}/perhaps
         printf "add %.0f, %d; ", command(2 + 4 * set, argument(8) + key + set * bit),
             reply
         printf "ask %.0f, %d\n",
-            command(4, argument(8) + key + 2 * argument(first)), argument(64 * plan["parts"])
+            command(4, argument(8) + key + 2 * argument(first)), argument(64 * plan["bands"])
         k = -log(rate) / log(2); k = k > int(k) ? int(k) + 1 : k
         printf "classic: %.2f bits a key, %d set; ", k / log(2), k
         spread(k / log(2) * plan["capacity"] / 8)

@@ -231,8 +231,8 @@ static struct file_bytes make_snapshot(const uint8_t *head, size_t *record_size)
     must(!perhaps_create(&options, &f) || !perhaps_create(&exact, &f));
     if (head[1] & HAS_KEYS)
         add_some(f, 0);
-    const struct journal_mark mark = { .branch = id, .sequence = number_of(head[2]) };
-    const struct content content = { .f = f, .mark = &mark };
+    const struct journal_point point = { .branch = id, .sequence = number_of(head[2]) };
+    const struct content content = { .f = f, .point = &point };
     struct file_bytes file = { .at = malloc((size_t)perhaps_write_nbytes(f)) };
     const struct perhaps_sink sink = { .write = append, .context = &file };
     must(file.at && !content_write(&content, &sink));

@@ -38,12 +38,12 @@ bool reach_enter(struct reach *reach, const struct block *block)
     return !reach->error;
 }
 
-void mark_pass(struct mark *mark, uint64_t *nlines, const struct block *block)
+void position_pass(struct position *position, uint64_t *nlines, const struct block *block)
 {
-    const uint64_t before = block->source == mark->source ? *nlines : 0;
-    mark->nkeys += block->ndone;
-    mark->source = block->source;
-    mark->line = before + 1 + block_lines(block, block->ndone);
+    const uint64_t before = block->source == position->source ? *nlines : 0;
+    position->nkeys += block->ndone;
+    position->source = block->source;
+    position->line = before + 1 + block_lines(block, block->ndone);
     *nlines = before + block->count + block->nskipped;
 }
 
@@ -51,7 +51,7 @@ void reach_leave(struct reach *reach, const struct block *block, uint64_t nchang
 {
     struct perhaps_journal journal;
     perhaps_journal_of(reach->target->filter, &journal);
-    mark_pass(&reach->now, &reach->nlines, block);
+    position_pass(&reach->now, &reach->nlines, block);
     reach->now.nchanged = nchanged;
     reach->now.record = journal.last;
 }
@@ -85,46 +85,46 @@ static bool find_record(struct reach *reach, uint64_t *record)
     return false;
 }
 
-/* What is to be said of a mark: "the first 5 keys are in F". */
-static void say(const struct reach *reach, const struct mark *mark, bool removes, char *text,
-                size_t nbytes)
+/* What is to be said of a position: "the first 5 keys are in F". */
+static void say(const struct reach *reach, const struct position *position, bool removes,
+                char *text, size_t nbytes)
 {
     const char *path = reach->target->path;
-    if (!mark->nkeys)
+    if (!position->nkeys)
         snprintf(text, nbytes, "none of the keys was %s %s",
                  removes ? "removed from" : "added to", path);
     else if (removes)
         snprintf(text, nbytes, "%s of the first %s were removed from %s",
-                 grouped(mark->nchanged).s, counted(mark->nkeys, "key").s, path);
+                 grouped(position->nchanged).s, counted(position->nkeys, "key").s, path);
     else
-        snprintf(text, nbytes, "the first %s %s in %s", counted(mark->nkeys, "key").s,
-                 mark->nkeys == 1 ? "is" : "are", path);
+        snprintf(text, nbytes, "the first %s %s in %s", counted(position->nkeys, "key").s,
+                 position->nkeys == 1 ? "is" : "are", path);
 }
 
 void reach_tell(struct reach *reach, const struct settings *settings, bool removes, bool again,
                 char *text, size_t nbytes)
 {
-    const struct mark *synced = &reach->synced, *now = &reach->now, *mark = now;
+    const struct position *synced = &reach->synced, *now = &reach->now, *position = now;
     uint64_t record = synced->record;
     bool certain = true;
     char done[PATH_MAX + 200];
     if (now->record != synced->record) {
         certain = find_record(reach, &record);
         certain &= record == synced->record || record == now->record;
-        mark = certain && record == now->record ? now : synced;
+        position = certain && record == now->record ? now : synced;
     }
-    say(reach, mark, removes, done, sizeof done);
-    const char *name = input_name(settings->inputs[mark->source]);
+    say(reach, position, removes, done, sizeof done);
+    const char *name = input_name(settings->inputs[position->source]);
     if (again)
         snprintf(text, nbytes, "; %s%s: adding all again is safe", done,
                  certain ? "" : ", and perhaps more");
     else if (certain)
-        snprintf(text, nbytes, "; %s: go on at %s:%ju", done, name, (uintmax_t)mark->line);
+        snprintf(text, nbytes, "; %s: go on at %s:%ju", done, name, (uintmax_t)position->line);
     else
         snprintf(
             text, nbytes,
             "; %s: go on at %s:%ju, but if 'perhaps info %s' tells that the last record is "
             "number %s, at %s:%ju",
-            done, name, (uintmax_t)mark->line, reach->target->path, grouped(now->record).s,
+            done, name, (uintmax_t)position->line, reach->target->path, grouped(now->record).s,
             input_name(settings->inputs[now->source]), (uintmax_t)now->line);
 }

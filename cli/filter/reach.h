@@ -10,7 +10,7 @@
 #include "target.h"
 
 /* A place between two keys of the inputs. */
-struct mark {
+struct position {
     uint64_t nkeys;    /* how many keys of the inputs are before it */
     uint64_t nchanged; /* how many of these were added or removed */
     uint64_t record;   /* the number of the last record of the journal */
@@ -18,17 +18,17 @@ struct mark {
     uint64_t line;     /* and of the line */
 };
 
-/* Moves a mark behind what was done of the next block.  '*nlines' is how many lines its source
- * has up to the end of the last block, 0 at first. */
-void mark_pass(struct mark *mark, uint64_t *nlines, const struct block *block);
+/* Moves a position behind what was done of the next block.  '*nlines' is how many lines its
+ * source has up to the end of the last block, 0 at first. */
+void position_pass(struct position *position, uint64_t *nlines, const struct block *block);
 
 struct reach {
     struct target *target;
-    struct mark synced; /* all before it is on the disk */
-    struct mark now;    /* all before it was done */
-    uint64_t nlines;    /* of its source, up to the end of the last block */
-    int error, reason;  /* of syncing, with errno; 0: none */
-    int refused;        /* errno with which the journal took no more records; 0: none */
+    struct position synced; /* all before it is on the disk */
+    struct position now;    /* all before it was done */
+    uint64_t nlines;        /* of its source, up to the end of the last block */
+    int error, reason;      /* of syncing, with errno; 0: none */
+    int refused;            /* errno with which the journal took no more records; 0: none */
 };
 
 /* How many records there is room for in memory: more than keys in a block. */

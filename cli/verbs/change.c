@@ -30,7 +30,7 @@ struct change {
     bool once; /* adds no copy of a key that is perhaps there */
     struct target *target;
     struct reach reach;            /* of a live file */
-    struct mark done_until;        /* on servers: all keys before it are in */
+    struct position done_until;    /* on servers: all keys before it are in */
     uint64_t nlines;               /* of its source, up to the end of the last block */
     bool broken;                   /* a block before was not done as a whole */
     perhaps_bulk *bulk;            /* through which keys get into a filter in memory; or NULL */
@@ -84,7 +84,7 @@ static bool note_done(void *context, struct block *block)
     struct change *change = context;
     if (block->holds != BLOCK_RECORDS || change->broken)
         return !block->error;
-    mark_pass(&change->done_until, &change->nlines, block);
+    position_pass(&change->done_until, &change->nlines, block);
     change->broken = block->error || block->ndone < block->count;
     return !block->error;
 }
@@ -114,12 +114,12 @@ static void settle_part(const struct change *change, const struct input *input,
                         const struct block *last)
 {
     const bool removes = change->block == remove_block;
-    const struct mark *mark = &change->done_until;
+    const struct position *position = &change->done_until;
     char outcome[2 * PATH_MAX] = "", go_on[PATH_MAX + 80] = "";
-    if (mark->nkeys)
+    if (position->nkeys)
         snprintf(go_on, sizeof go_on, "; all before %s:%ju are in",
-                 input_name(change->target->settings->inputs[mark->source]),
-                 (uintmax_t)mark->line);
+                 input_name(change->target->settings->inputs[position->source]),
+                 (uintmax_t)position->line);
     if (!remote_has_lost(last))
         snprintf(outcome, sizeof outcome, "; %s of the keys, in no order, %s %s%s%s",
                  grouped(change->nchanged).s, removes ? "were removed from" : "are in",

@@ -4,18 +4,18 @@
  * Improve Chemical Retrieval, J. Chem. Inf. Model. 2007; Papapetrou, Siberski, Nejdl:
  * Cardinality Estimation and Dynamic Length Adaptation for Bloom Filters, Distrib. Parallel
  * Databases 2010).  Let a key mark a given cell with the chance c, and q = 1 - c.  Of n keys
- * none marks it with the chance q^n, so the share Z of unmarked cells has the mean q^n, and
+ * none picks it with the chance q^n, so the share Z of unpicked cells has the mean q^n, and
  *
  *   n = log Z / log q                                                                      (1)
  *
  * estimates n.  This holds for cells in lines as well as for bits anywhere, as long as each
- * cell is as likely as each other; only c differs.  The cells that A or B has marked are those
- * that a filter of the union would have marked, so (1) gives the size U of the union, too, and
+ * cell is as likely as each other; only c differs.  The cells that A or B has picked are those
+ * that a filter of the union would have picked, so (1) gives the size U of the union, too, and
  * that of the intersection is I = A + B - U.  (That is the most likely value: the three shares
- * of unmarked cells are free to take any value, and so are the three sizes.)
+ * of unpicked cells are free to take any value, and so are the three sizes.)
  *
  * Errors.  Let X and Y be two sets of which s keys are in both, and zx(i) be 1 if no key of X
- * marks cell i.  A key in both sets must leave cells i and j alone, which it does with the
+ * picks cell i.  A key in both sets must leave cells i and j alone, which it does with the
  * chance r(i,j), a key in one of them only one cell.  So
  *
  *   mean of zx(i) zy(j) = r(i,j)^s q^(|X|-s) q^(|Y|-s) = q^|X| q^|Y| (r(i,j) / q^2)^s
@@ -25,8 +25,8 @@
  *   V(s) = 1/cells  sum over j of ((r(i,j) / q^2)^s - 1)                                   (2)
  *
  * where i is any cell.  The term of j = i has r = q.  The other cells come in groups (struct
- * marking): no key marks two cells of one word, or of two lines of a part, while cells of two
- * words of a line are marked together the more often.  No sample of lines is needed for (2).
+ * picking): no key picks two cells of one word, or of two lines of a band, while cells of two
+ * words of a line are picked together the more often.  No sample of lines is needed for (2).
  * (The sample covariance over the lines would be several times too large: it has the different
  * numbers of keys of the lines in it, which change nothing, since they add up to n.)
  *
@@ -40,12 +40,12 @@
  *   of r=I/A  (W(U) - W(B) - (1 - r^2) W(A) + 2 (1 - r) W(I)) / A^2
  *
  * the last two to the first order.  For classic Bloom filters W(A) is (e^x - 1 - x) cells /
- * bits^2, where x is the number of marks divided by that of cells, and for two sets without
- * common keys I has (e^x - 1) (e^y - 1) cells / bits^2: the cells that both have marked by
+ * bits^2, where x is the number of picks divided by that of cells, and for two sets without
+ * common keys I has (e^x - 1) (e^y - 1) cells / bits^2: the cells that both have picked by
  * chance.  The curvature of the logarithm makes (1) too large by V/2 / -log q, which is taken
  * off.
  *
- * Where no cell is unmarked nothing bounds n: then (1) is taken for half an unmarked cell, and
+ * Where no cell is unpicked nothing bounds n: then (1) is taken for half an unpicked cell, and
  * the error is infinite. */
 #include "overlap.h"
 
@@ -55,11 +55,11 @@
 struct size {
     double keys;
     double variance;
-    bool full; /* all cells are marked: it has as many keys at least */
+    bool full; /* all cells are picked: it has as many keys at least */
 };
 
 /* Returns W(keys), the covariance of the sizes of two sets that have these keys in common. */
-static double covariance(const struct marking *m, double keys)
+static double covariance(const struct picking *m, double keys)
 {
     double log_q = log1p(-m->chance), sum = expm1(-keys * log_q);
     if (keys <= 0)
@@ -69,13 +69,13 @@ static double covariance(const struct marking *m, double keys)
     return fmax(sum, 0) / m->cells / (log_q * log_q);
 }
 
-static struct size size_of(const struct marking *m, uint64_t marked)
+static struct size size_of(const struct picking *m, uint64_t picked)
 {
-    double unmarked = m->cells - (double)marked, log_q = log1p(-m->chance);
-    if (marked == 0)
+    double unpicked = m->cells - (double)picked, log_q = log1p(-m->chance);
+    if (picked == 0)
         return (struct size){ 0 };
-    struct size size = { .full = unmarked < 0.5 };
-    size.keys = log(fmax(unmarked, 0.5) / m->cells) / log_q;
+    struct size size = { .full = unpicked < 0.5 };
+    size.keys = log(fmax(unpicked, 0.5) / m->cells) / log_q;
     size.variance = covariance(m, size.keys);
     size.keys = fmax(size.keys + size.variance * log_q / 2, 0);
     return size;
@@ -95,9 +95,9 @@ static struct perhaps_estimate estimate(double value, double variance, bool full
     };
 }
 
-struct perhaps_estimate overlap_size(const struct marking *m, uint64_t marked)
+struct perhaps_estimate overlap_size(const struct picking *m, uint64_t picked)
 {
-    const struct size size = size_of(m, marked);
+    const struct size size = size_of(m, picked);
     return estimate(size.keys, size.variance, size.full);
 }
 
@@ -127,8 +127,8 @@ static struct perhaps_estimate jaccard(struct size a, struct size b, struct size
 
 /* Chance may make the estimates contradict each other: then the intersection is at least
  * nothing, and at most the smaller set.  The order of the subtractions makes it the smaller set
- * exactly if the larger one has all marked cells. */
-static void fill_in(const struct marking *m, struct size a, struct size b, struct size either,
+ * exactly if the larger one has all picked cells. */
+static void fill_in(const struct picking *m, struct size a, struct size b, struct size either,
                     struct perhaps_comparison *result)
 {
     double small = fmin(a.keys, b.keys), large = fmax(a.keys, b.keys);
@@ -146,15 +146,15 @@ static void fill_in(const struct marking *m, struct size a, struct size b, struc
     };
 }
 
-void overlap_estimate(const struct marking *m, const struct marked *marked,
+void overlap_estimate(const struct picking *m, const struct picked *picked,
                       struct perhaps_comparison *result)
 {
-    struct size a = { .keys = (double)marked->a }, b = { .keys = (double)marked->b };
-    struct size either = { .keys = (double)marked->either };
+    struct size a = { .keys = (double)picked->a }, b = { .keys = (double)picked->b };
+    struct size either = { .keys = (double)picked->either };
     if (!m->exact) {
-        a = size_of(m, marked->a);
-        b = size_of(m, marked->b);
-        either = size_of(m, marked->either);
+        a = size_of(m, picked->a);
+        b = size_of(m, picked->b);
+        either = size_of(m, picked->either);
     }
     fill_in(m, a, b, either, result);
 }

@@ -37,31 +37,31 @@ uint64_t sizing_smallest_from(uint64_t least, uint64_t good,
 
 /* Balls in bins.  The mean is exact; the variance is that of the number of empty bins in its
  * Poisson limit. */
-struct occupancy sizing_occupancy(double cells, double marks)
+struct occupancy sizing_occupancy(double cells, double picks)
 {
     if (cells <= 1)
-        return (struct occupancy){ .mean = marks > 0 ? 1 : 0 };
-    double empty = exp(marks * log1p(-1 / cells));
-    double variance = (empty - (1 + marks / cells) * empty * empty) / cells;
+        return (struct occupancy){ .mean = picks > 0 ? 1 : 0 };
+    double empty = exp(picks * log1p(-1 / cells));
+    double variance = (empty - (1 + picks / cells) * empty * empty) / cells;
     return (struct occupancy){ .mean = 1 - empty, .variance = fmax(variance, 0) };
 }
 
-/* The inverse of load = 1 - exp(-keys * marks / cells). */
-double sizing_keys_from_load(double cells, double marks, double load)
+/* The inverse of load = 1 - exp(-keys * picks / cells). */
+double sizing_keys_from_load(double cells, double picks, double load)
 {
-    return -log1p(-load) * cells / marks;
+    return -log1p(-load) * cells / picks;
 }
 
-uint64_t sizing_one_mark_limit(double cells, double fpr)
+uint64_t sizing_one_cell_limit(double cells, double fpr)
 {
     return (uint64_t)fmin(floor(cells * fpr), 0x1p62);
 }
 
-bool sizing_one_mark_fits(double cells, uint64_t capacity, double fpr)
+bool sizing_one_cell_fits(double cells, uint64_t capacity, double fpr)
 {
     struct occupancy share = sizing_occupancy(cells, (double)capacity);
     double used = cells * (share.mean + SIZING_DEVIATIONS * sqrt(share.variance));
-    return fmin(used, (double)capacity) <= (double)sizing_one_mark_limit(cells, fpr);
+    return fmin(used, (double)capacity) <= (double)sizing_one_cell_limit(cells, fpr);
 }
 
 /* Of 'capacity' different keys, some are taken for present when they are added.  Returns by how

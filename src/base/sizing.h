@@ -1,7 +1,7 @@
 /* sizing.h - the mathematics of sizing: how many cells a filter needs to keep the fpr that was
  * asked.
  *
- * A cell is a bit or a counter; a key marks some cells.  doc/THEORY.md has the derivations. */
+ * A cell is a bit or a counter; a key picks some cells.  doc/THEORY.md has the derivations. */
 #ifndef SIZING_H
 #define SIZING_H
 
@@ -19,17 +19,17 @@ bool sizing_in_range(uint64_t capacity, double fpr);
  * seed to seed, a plan allows for this many standard deviations from the mean of the sum. */
 #define SIZING_DEVIATIONS 6.5
 
-/* From this fpr on, keys with one mark each take about as little memory as is possible.  The
+/* From this fpr on, keys with one cell each take about as little memory as is possible.  The
  * fpr is then the share of cells in use, and a filter keeps it by counting these cells. */
-#define ONE_MARK_FPR 0.3
+#define ONE_CELL_FPR 0.3
 
-/* Returns whether this many cells take 'capacity' keys at this fpr, with one mark a key. */
-bool sizing_one_mark_fits(double cells, uint64_t capacity, double fpr);
+/* Returns whether this many cells take 'capacity' keys at this fpr, with one cell a key. */
+bool sizing_one_cell_fits(double cells, uint64_t capacity, double fpr);
 
-/* Returns how many of the cells may be in use at this fpr, with one mark a key. */
-uint64_t sizing_one_mark_limit(double cells, double fpr);
+/* Returns how many of the cells may be in use at this fpr, with one cell a key. */
+uint64_t sizing_one_cell_limit(double cells, double fpr);
 
-/* Returns how many different keys may have been added, with several marks a key, when the count
+/* Returns how many different keys may have been added, with several picks a key, when the count
  * of keys reaches the key limit (see sizing_key_limit()): more than the limit, since some were
  * taken for present and not counted.  A plan must keep the fpr with this many. */
 double sizing_keys_at_limit(uint64_t capacity, double fpr);
@@ -49,12 +49,12 @@ struct occupancy {
     double variance;
 };
 
-/* Returns which share of 'cells' is in use after 'marks' marks at random cells. */
-struct occupancy sizing_occupancy(double cells, double marks);
+/* Returns which share of 'cells' is in use after 'picks' picks at random cells. */
+struct occupancy sizing_occupancy(double cells, double picks);
 
-/* Returns how many keys of 'marks' marks each leave the share 'load' of 'cells' in use, in
+/* Returns how many keys of 'picks' picks each leave the share 'load' of 'cells' in use, in
  * expectation.  0 <= load < 1. */
-double sizing_keys_from_load(double cells, double marks, double load);
+double sizing_keys_from_load(double cells, double picks, double load);
 
 /* Returns the key limit: how many keys that set a bit may be added before adds are refused.  A
  * key that is taken for present sets no bit, and cannot be told from a repeat, so it is not

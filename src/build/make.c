@@ -46,28 +46,28 @@ int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhap
 
 /* ---- How many different keys ----------------------------------------------------------- */
 
-/* Counts the different keys of some parts of the pile: task i takes 'parts' of them, from
+/* Counts the different keys of some ranges of the pile: task i takes 'ranges' of them, from
  * number i * 'each' on. */
 struct counting {
     const struct pile *pile;
-    unsigned each, parts;
+    unsigned each, ranges;
     uint64_t keys, unique;
 };
 
-static int take_parts(void *context, void *hand, uint64_t task)
+static int take_ranges(void *context, void *hand, uint64_t task)
 {
     const struct counting *counting = context;
-    unsigned part = (unsigned)task * counting->each;
-    return pile_take(counting->pile, part, part + counting->parts, hand);
+    unsigned range = (unsigned)task * counting->each;
+    return pile_take(counting->pile, range, range + counting->ranges, hand);
 }
 
-static int count_parts(void *context, void *hand, uint64_t task)
+static int count_ranges(void *context, void *hand, uint64_t task)
 {
     struct counting *counting = context;
     const struct taken *taken = hand;
-    unsigned part = (unsigned)task * counting->each;
+    unsigned range = (unsigned)task * counting->each;
     counting->unique += taken->n;
-    counting->keys += pile_size(counting->pile, part, part + counting->parts);
+    counting->keys += pile_size(counting->pile, range, range + counting->ranges);
     return 0;
 }
 
@@ -86,10 +86,10 @@ int builder_take(perhaps_builder *b, const struct tasks *tasks)
 
 static int count(perhaps_builder *b, struct counting *counting)
 {
-    return builder_take(b, &(struct tasks){ .ntasks = PILE_PARTS / counting->each,
+    return builder_take(b, &(struct tasks){ .ntasks = PILE_RANGES / counting->each,
                                             .context = counting,
-                                            .work = take_parts,
-                                            .deliver = count_parts });
+                                            .work = take_ranges,
+                                            .deliver = count_ranges });
 }
 
 /* Counts them where they are few; of many it looks at a 64th, and takes all for different if
@@ -97,15 +97,15 @@ static int count(perhaps_builder *b, struct counting *counting)
 int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys)
 {
     const uint64_t few = 1 << 20, task = 1 << 16; /* keys */
-    struct counting sample = { .pile = pile, .each = 64, .parts = 1 };
-    struct counting all = { .pile = pile, .each = PILE_PARTS };
+    struct counting sample = { .pile = pile, .each = 64, .ranges = 1 };
+    struct counting all = { .pile = pile, .each = PILE_RANGES };
     if (pile->options.repeats) {
         *keys = pile->nrecords;
         return 0;
     }
-    while (all.each > 1 && pile->nrecords / (PILE_PARTS / all.each) > task)
+    while (all.each > 1 && pile->nrecords / (PILE_RANGES / all.each) > task)
         all.each /= 2;
-    all.parts = all.each;
+    all.ranges = all.each;
     int error = pile->nrecords > few ? count(b, &sample) : 0;
     bool differ = sample.keys && (sample.keys - sample.unique) * 2000 < sample.keys;
     if (!error && !differ)

@@ -33,7 +33,7 @@ int sized_add(perhaps_builder *b, const struct perhaps_keys *keys)
                    : perhaps_add_unless_present_many(b->filter, keys, NULL, NULL);
 }
 
-/* How the pile is taken: so many parts at a time. */
+/* How the pile is taken: so many ranges at a time. */
 struct taking {
     perhaps_builder *b;
     unsigned each;
@@ -42,8 +42,8 @@ struct taking {
 static int take(void *context, void *hand, uint64_t task)
 {
     const struct taking *taking = context;
-    unsigned part = (unsigned)task * taking->each;
-    return pile_take(&taking->b->pile, part, part + taking->each, hand);
+    unsigned range = (unsigned)task * taking->each;
+    return pile_take(&taking->b->pile, range, range + taking->each, hand);
 }
 
 /* Adds the records that a hand has taken. */
@@ -71,10 +71,10 @@ static int add(void *context, void *hand, uint64_t task)
 static int fill(perhaps_builder *b)
 {
     enum { PIECE = 1 << 16 }; /* keys */
-    struct taking taking = { .b = b, .each = PILE_PARTS };
-    while (taking.each > 1 && b->pile.nrecords / (PILE_PARTS / taking.each) > PIECE)
+    struct taking taking = { .b = b, .each = PILE_RANGES };
+    while (taking.each > 1 && b->pile.nrecords / (PILE_RANGES / taking.each) > PIECE)
         taking.each /= 2;
-    return builder_take(b, &(struct tasks){ .ntasks = PILE_PARTS / taking.each,
+    return builder_take(b, &(struct tasks){ .ntasks = PILE_RANGES / taking.each,
                                             .context = &taking,
                                             .work = take,
                                             .deliver = add });

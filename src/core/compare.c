@@ -20,7 +20,7 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b)
 }
 
 /* Finds the factors by which two filters of one kind must be made smaller to get the same
- * fields, and sets *g to such a geometry, as far as a marking depends on it.  Returns false if
+ * fields, and sets *g to such a geometry, as far as a picking depends on it.  Returns false if
  * there are none. */
 static bool find_factors(const perhaps_filter *a, const perhaps_filter *b, uint64_t factor[2],
                          struct geometry *g)
@@ -44,8 +44,8 @@ int perhaps_compare(const perhaps_filter *a, const perhaps_filter *b,
                     struct perhaps_comparison *result)
 {
     struct geometry g;
-    struct marking marking = { 0 };
-    struct marked marked = { 0 };
+    struct picking picking = { 0 };
+    struct picked picked = { 0 };
     uint64_t factor[2];
     if (!a->kind->compares || !b->kind->compares)
         return PERHAPS_ERR_UNSUPPORTED;
@@ -57,10 +57,10 @@ int perhaps_compare(const perhaps_filter *a, const perhaps_filter *b,
         error = filter_check(b);
     if (error)
         return error;
-    a->kind->compares->marking(&g, &marking);
-    a->kind->compares->count(a, factor[0], b, factor[1], &marked);
-    if (factor[0] * factor[1] > 1 && (double)marked.either >= marking.cells)
+    a->kind->compares->picking(&g, &picking);
+    a->kind->compares->count(a, factor[0], b, factor[1], &picked);
+    if (factor[0] * factor[1] > 1 && (double)picked.either >= picking.cells)
         return PERHAPS_ERR_MISMATCH; /* the common size is too small to tell anything */
-    overlap_estimate(&marking, &marked, result);
+    overlap_estimate(&picking, &picked, result);
     return 0;
 }

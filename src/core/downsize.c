@@ -154,8 +154,8 @@ static int fold_to(const struct geometry *g, const perhaps_filter *f,
 
 /* ---- Choosing ---------------------------------------------------------------------------- */
 
-/* Counts the keys of a small filter whose fpr is 'rate', with one mark a key the share of
- * marked cells.  Where some keys were not counted by chance, the number is an estimate. */
+/* Counts the keys of a small filter whose fpr is 'rate', with one cell a key the share of
+ * picked cells.  Where some keys were not counted by chance, the number is an estimate. */
 static void count_small(const struct large *large, perhaps_filter *small, double rate)
 {
     const double different = round(large->counted);

@@ -48,8 +48,8 @@ void filter_reset_room(perhaps_filter *f)
  * smaller for a higher fpr may have more. */
 static double may_grow(const perhaps_filter *f, double rate)
 {
-    struct marking m;
-    f->kind->compares->marking(&f->geometry, &m);
+    struct picking m;
+    f->kind->compares->picking(&f->geometry, &m);
     const double steps = fmax(-1.25 * log2(f->geometry.fpr) + 1, m.cells * m.chance);
     return pow(f->geometry.fpr / rate, 1 / steps); /* inf at a rate of 0 */
 }

@@ -25,18 +25,18 @@ bool filter_counts_bits(const perhaps_filter *f)
     return f->kind->counted && !f->removes;
 }
 
-static struct marking marking_of(const perhaps_filter *f)
+static struct picking picking_of(const perhaps_filter *f)
 {
-    struct marking m;
-    f->kind->compares->marking(&f->geometry, &m);
+    struct picking m;
+    f->kind->compares->picking(&f->geometry, &m);
     return m;
 }
 
 struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    const struct marking marking = marking_of(f);
-    const double marked = f->kind->measure(f, most_nbytes).load * marking.cells;
-    return overlap_size(&marking, (uint64_t)round(marked));
+    const struct picking picking = picking_of(f);
+    const double picked = f->kind->measure(f, most_nbytes).load * picking.cells;
+    return overlap_size(&picking, (uint64_t)round(picked));
 }
 
 /* Returns how many keys may be counted at most by what the bits tell, with what chance and a
@@ -130,35 +130,35 @@ double filter_different(const perhaps_filter *f)
     return f->kind->counted ? keys_of_count(f, count) : keys_of_stored(f, count);
 }
 
-bool filter_has_one_mark(const perhaps_filter *f)
+bool filter_picks_one(const perhaps_filter *f)
 {
-    const struct marking m = marking_of(f);
+    const struct picking m = picking_of(f);
     return m.cells * m.chance < 1.5;
 }
 
 uint64_t filter_count_of(const perhaps_filter *f, double different, double load)
 {
     const double limit = (double)f->geometry.key_limit;
-    const double count = filter_has_one_mark(f) ? load * marking_of(f).cells
-                                                : f->kind->counted(&f->geometry, different);
+    const double count = filter_picks_one(f) ? load * picking_of(f).cells
+                                             : f->kind->counted(&f->geometry, different);
     return (uint64_t)fmin(round(count), limit);
 }
 
 /* The union has at least the keys of the larger filter, and at most the sum of both. */
-void filter_count_union(perhaps_filter *f, double one, double two, uint64_t marked)
+void filter_count_union(perhaps_filter *f, double one, double two, uint64_t picked)
 {
-    const struct marking m = marking_of(f);
-    const double keys = overlap_size(&m, marked).value;
+    const struct picking m = picking_of(f);
+    const double keys = overlap_size(&m, picked).value;
     const double within = fmin(fmax(keys, fmax(one, two)), one + two);
-    f->counters->keys = filter_count_of(f, within, (double)marked / m.cells);
+    f->counters->keys = filter_count_of(f, within, (double)picked / m.cells);
 }
 
 /* It becomes the count of as many keys as set so many bits, so later adds find as much room as
  * in a filter of so many keys. */
-void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t marked)
+void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t picked)
 {
-    const struct marking m = marking_of(f);
-    const double keys = ceil(overlap_size(&m, marked).value);
-    const uint64_t count = filter_count_of(f, keys, (double)marked / m.cells);
+    const struct picking m = picking_of(f);
+    const double keys = ceil(overlap_size(&m, picked).value);
+    const uint64_t count = filter_count_of(f, keys, (double)picked / m.cells);
     f->counters->keys = count < most ? count : most;
 }

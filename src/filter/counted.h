@@ -22,17 +22,17 @@ bool filter_counts_bits(const perhaps_filter *f);
 double filter_different(const perhaps_filter *f);
 
 /* Returns whether the count is the number of set bits, since each key has one. */
-bool filter_has_one_mark(const perhaps_filter *f);
+bool filter_picks_one(const perhaps_filter *f);
 
 /* Returns the count of a filter of this geometry to which so many different keys were added,
- * and of whose cells this share is marked.  This and the next two are for filters with
+ * and of whose cells this share is picked.  This and the next two are for filters with
  * filter_counts_bits(). */
 uint64_t filter_count_of(const perhaps_filter *f, double different, double load);
 
-/* Sets the count of a union, of which 'marked' cells are marked, of filters that had 'one' and
+/* Sets the count of a union, of which 'picked' cells are picked, of filters that had 'one' and
  * 'two' different keys; and of an intersection, whose count is 'most' at most. */
-void filter_count_union(perhaps_filter *f, double one, double two, uint64_t marked);
-void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t marked);
+void filter_count_union(perhaps_filter *f, double one, double two, uint64_t picked);
+void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t picked);
 
 /* Returns how many different keys there are, by the bits that are set, of which it reads as
  * many as measure() does; the error is that of chance.  For kinds with rate_with(). */

@@ -113,17 +113,17 @@ struct places {
 };
 
 /* What was found in the first bytes of a small body.  Begins as zeros. */
-enum { TAIL_NBYTES = 64, FOLDED_PARTS_MAX = 8 };
+enum { TAIL_NBYTES = 64, FOLDED_BANDS_MAX = 8 };
 
 struct folded {
     uint64_t nbytes;                /* how many bytes */
-    uint64_t marked;                /* how many of their bits are set */
-    double rates[FOLDED_PARTS_MAX]; /* for each part of the body, the sum of its blocks' fprs */
+    uint64_t picked;                /* how many of their bits are set */
+    double rates[FOLDED_BANDS_MAX]; /* for each part of the body, the sum of its blocks' fprs */
     _Alignas(8) uint8_t tail[TAIL_NBYTES]; /* how the body ends, if there is no more of it */
 };
 
 /* Operations of kinds whose filters can be made smaller: the body consists of units, and the
- * marks of a key lie in units floor(x * units / 2^64), where x depends on the key alone.  If
+ * picks of a key lie in units floor(x * units / 2^64), where x depends on the key alone.  If
  * each 'factor' adjacent units are joined, the result is the filter that would have been there
  * with so many fewer units from the beginning (src/kinds/lines/fold.h).  None may be NULL but
  * keys and tail. */
@@ -162,16 +162,16 @@ struct folds {
     uint64_t tail_nbytes;
 };
 
-/* Operations of kinds of which two filters can be compared, since a key marks cells that depend
+/* Operations of kinds of which two filters can be compared, since a key picks cells that depend
  * on the geometry and the hash alone.  None may be NULL. */
 struct compares {
     /* Tells how keys mark the cells of such a filter. */
-    void (*marking)(const struct geometry *g, struct marking *marking);
+    void (*picking)(const struct geometry *g, struct picking *picking);
 
-    /* Counts the marked cells of two filters that have the same geometry when they are made
+    /* Counts the picked cells of two filters that have the same geometry when they are made
      * smaller by these factors.  The factors of kinds without 'folds' are 1. */
     void (*count)(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                  uint64_t b_factor, struct marked *marked);
+                  uint64_t b_factor, struct picked *picked);
 };
 
 /* All keys of a filter that is made of them at once, and where its body goes. */

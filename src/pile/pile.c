@@ -23,12 +23,12 @@
  * each while it makes a run of one. */
 enum { KEPT_SHARE = 4, KEPT_SHARE_ALONE = 2, STAGE_SHARE = 8 };
 
-/* As long as runs stay in memory, the stages are no larger than this, or than a part of the
+/* As long as runs stay in memory, the stages are no larger than this, or than a range of the
  * memory: the same few are used again and again, and the system has no new pages to clear. */
 #define STAGE_NBYTES_KEPT ((uint64_t)8 << 20)
 enum { STAGE_SHARE_KEPT = 2048 };
 
-#define INDEX_NBYTES ((2 * PILE_PARTS + 1) * sizeof(uint32_t))
+#define INDEX_NBYTES ((2 * PILE_RANGES + 1) * sizeof(uint32_t))
 
 static uint64_t record_nbytes(const struct pile *p)
 {
@@ -115,10 +115,10 @@ static int read_all(int fd, void *bytes, uint64_t nbytes, uint64_t offset)
     return 0;
 }
 
-/* Returns where in a run a part begins, in bytes. */
-static uint64_t part_offset(const struct pile *p, const struct run *run, unsigned part)
+/* Returns where in a run a range begins, in bytes. */
+static uint64_t range_offset(const struct pile *p, const struct run *run, unsigned range)
 {
-    return run->first[part] * record_nbytes(p);
+    return run->first[range] * record_nbytes(p);
 }
 
 static uint32_t checksum(const uint8_t *bytes, uint64_t nbytes)
@@ -130,16 +130,16 @@ static uint32_t checksum(const uint8_t *bytes, uint64_t nbytes)
 static int spill(const struct pile *p, const struct run *run)
 {
     const uint8_t *bytes = (const uint8_t *)run->records;
-    for (unsigned part = 0; part < PILE_PARTS; part++) {
-        uint64_t from = part_offset(p, run, part), to = part_offset(p, run, part + 1);
-        run->check[part] = checksum(bytes + from, to - from);
+    for (unsigned range = 0; range < PILE_RANGES; range++) {
+        uint64_t from = range_offset(p, run, range), to = range_offset(p, run, range + 1);
+        run->check[range] = checksum(bytes + from, to - from);
     }
     return write_all(p->fd, bytes, run->nbytes, run->offset);
 }
 
 /* ---- Records to runs ------------------------------------------------------------------- */
 
-/* Moves the records of a stage to a new run, sorted by part. */
+/* Moves the records of a stage to a new run, sorted by range. */
 static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
                       const struct run *run)
 {
@@ -147,14 +147,14 @@ static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
     uint32_t *first = run->first;
     for (uint64_t i = 0; i < n; i++)
         first[(stage[i * words] >> (64 - PILE_BITS)) + 1]++;
-    for (unsigned part = 0; part < PILE_PARTS; part++)
-        first[part + 1] += first[part];
-    for (uint64_t i = 0; i < n; i++) { /* moves the beginning of each part to its end */
+    for (unsigned range = 0; range < PILE_RANGES; range++)
+        first[range + 1] += first[range];
+    for (uint64_t i = 0; i < n; i++) { /* moves the beginning of each range to its end */
         uint64_t number = first[stage[i * words] >> (64 - PILE_BITS)]++;
         for (unsigned w = 0; w < words; w++)
             run->records[number * words + w] = stage[i * words + w];
     }
-    memmove(first + 1, first, PILE_PARTS * sizeof *first);
+    memmove(first + 1, first, PILE_RANGES * sizeof *first);
     first[0] = 0;
 }
 
@@ -274,7 +274,7 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
     run.first = allocate(allocator, INDEX_NBYTES);
     int error = run.records && run.first ? 0 : PERHAPS_ERR_MEMORY;
     if (!error) {
-        run.check = run.first + PILE_PARTS + 1;
+        run.check = run.first + PILE_RANGES + 1;
         partition(p, stage, n, &run);
     }
     give_room(p, stage, room);
@@ -417,25 +417,25 @@ uint64_t pile_size(const struct pile *p, unsigned first, unsigned last)
 uint64_t pile_largest(const struct pile *p, unsigned each)
 {
     uint64_t largest = 0;
-    for (unsigned part = 0; part < PILE_PARTS; part += each) {
-        uint64_t n = pile_size(p, part, part + each);
+    for (unsigned range = 0; range < PILE_RANGES; range += each) {
+        uint64_t n = pile_size(p, range, range + each);
         largest = n > largest ? n : largest;
     }
     return largest;
 }
 
-/* Copies the records of a part from all runs to 'to'. */
-static int gather(const struct pile *p, unsigned part, uint8_t *to)
+/* Copies the records of a range from all runs to 'to'. */
+static int gather(const struct pile *p, unsigned range, uint8_t *to)
 {
     int error = 0;
     for (size_t i = 0; i < p->nruns && !error; i++) {
         const struct run *run = &p->runs[i];
-        uint64_t from = part_offset(p, run, part), n = part_offset(p, run, part + 1) - from;
+        uint64_t from = range_offset(p, run, range), n = range_offset(p, run, range + 1) - from;
         if (run->records) {
             memcpy(to, (const uint8_t *)run->records + from, n);
         } else if (n) {
             error = read_all(p->fd, to, n, run->offset + from);
-            if (!error && checksum(to, n) != run->check[part]) {
+            if (!error && checksum(to, n) != run->check[range]) {
                 errno = EIO;
                 error = PERHAPS_ERR_IO;
             }
@@ -463,18 +463,18 @@ int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken 
     uint64_t most = 0, nbytes = pile_size(p, first, last) * record_nbytes(p);
     bool clash = false;
     int error = 0;
-    for (unsigned part = first; part < last; part++) {
-        uint64_t n = pile_size(p, part, part + 1);
+    for (unsigned range = first; range < last; range++) {
+        uint64_t n = pile_size(p, range, range + 1);
         most = n > most ? n : most;
     }
     taken->n = 0;
     if (!make_room(&taken->records, &taken->room_nbytes, nbytes, allocator) ||
         !make_room(&taken->scratch, &taken->scratch_nbytes, most * record_nbytes(p), allocator))
         return PERHAPS_ERR_MEMORY;
-    for (unsigned part = first; part < last && !error; part++) {
+    for (unsigned range = first; range < last && !error; range++) {
         uint64_t *records = taken->records + taken->n * p->options.words;
-        uint64_t n = pile_size(p, part, part + 1);
-        error = gather(p, part, (uint8_t *)records);
+        uint64_t n = pile_size(p, range, range + 1);
+        error = gather(p, range, (uint8_t *)records);
         if (error)
             break;
         records_sort(records, taken->scratch, n, p->options.words, 63 - PILE_BITS);
@@ -485,11 +485,11 @@ int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken 
     return error ? error : clash && !p->options.first_wins ? PERHAPS_ERR_VALUES : 0;
 }
 
-void pile_forget(const struct pile *p, unsigned part)
+void pile_forget(const struct pile *p, unsigned range)
 {
     for (size_t i = 0; i < p->nruns; i++) {
         const struct run *run = &p->runs[i];
-        uint64_t nbytes = run->records ? 0 : part_offset(p, run, part);
+        uint64_t nbytes = run->records ? 0 : range_offset(p, run, range);
         if (nbytes) /* 0 would mean all of the file */
             (void)posix_fadvise(p->fd, (off_t)run->offset, (off_t)nbytes, POSIX_FADV_DONTNEED);
     }

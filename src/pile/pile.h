@@ -1,12 +1,12 @@
 /* pile.h - the hashed keys of a filter that is built from all of them at once.
  *
  * A pile takes records from any number of threads, in any order, and later gives them back
- * sorted: the records of one part of the hash space at a time.  What does not fit in its memory
- * goes to a temporary file, which has no name and so is gone when the process is.
+ * sorted: the records of one range of the hash space at a time.  What does not fit in its
+ * memory goes to a temporary file, which has no name and so is gone when the process is.
  *
- *     records -> stage -> run: sorted by part       in memory, or in the file
+ *     records -> stage -> run: sorted by range       in memory, or in the file
  *                         run
- *                         run ...      -> a part: its pieces of all runs, sorted
+ *                         run ...      -> a range: its pieces of all runs, sorted
  */
 #ifndef PILE_H
 #define PILE_H
@@ -16,8 +16,8 @@
 #include <perhaps.h>
 #include <perhaps_embed.h>
 
-/* A part is the records whose places have the same PILE_BITS highest bits. */
-enum { PILE_BITS = 12, PILE_PARTS = 1 << PILE_BITS };
+/* A range is the records whose places have the same PILE_BITS highest bits. */
+enum { PILE_BITS = 12, PILE_RANGES = 1 << PILE_BITS };
 
 /* A record consists of words of 64 bits: a place, by which the records are sorted; of hashes of
  * 128 bits also the mark; and, if keys have values, a value. */
@@ -42,8 +42,8 @@ struct run {
     uint64_t *records; /* NULL: they are in the file */
     uint64_t nbytes;
     uint64_t offset; /* in the file */
-    uint32_t *first; /* of each part the number of its first record; PILE_PARTS + 1 numbers */
-    uint32_t *check; /* of each part, in the file: half of a checksum */
+    uint32_t *first; /* of each range the number of its first record; PILE_RANGES + 1 numbers */
+    uint32_t *check; /* of each range, in the file: half of a checksum */
 };
 
 struct pile {
@@ -94,22 +94,22 @@ struct taken {
     uint64_t scratch_nbytes;
 };
 
-/* Takes the records of parts first .. last-1, sorted by all their words, each of them once
+/* Takes the records of ranges first .. last-1, sorted by all their words, each of them once
  * unless there are 'repeats'.
- * Any number of threads may do so at once, also again and again for one part.  Returns 0,
+ * Any number of threads may do so at once, also again and again for one range.  Returns 0,
  * PERHAPS_ERR_MEMORY, PERHAPS_ERR_IO (errno; a page of the file is damaged: EIO), or
  * PERHAPS_ERR_VALUES for records that differ in nothing but the value. */
 int pile_take(const struct pile *pile, unsigned first, unsigned last, struct taken *taken);
 
-/* Tells the system that the parts before 'part' are not wanted again soon.  They stay in the
+/* Tells the system that the ranges before 'range' are not wanted again soon.  They stay in the
  * file, but give their pages back: in large pieces, as a file that is written meanwhile wants
  * them. */
-void pile_forget(const struct pile *p, unsigned part);
+void pile_forget(const struct pile *p, unsigned range);
 
-/* Returns how many records these parts have, repeated ones counted as often as they came. */
+/* Returns how many records these ranges have, repeated ones counted as often as they came. */
 uint64_t pile_size(const struct pile *pile, unsigned first, unsigned last);
 
-/* Returns the largest number of records that 'each' parts in a row have, from a multiple of
+/* Returns the largest number of records that 'each' ranges in a row have, from a multiple of
  * 'each' on. */
 uint64_t pile_largest(const struct pile *pile, unsigned each);
 

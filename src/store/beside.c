@@ -53,13 +53,13 @@ static bool is_gone(void)
     return errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
 }
 
-static bool is_same(const struct journal_mark *a, const struct journal_mark *b)
+static bool is_same(const struct journal_point *a, const struct journal_point *b)
 {
     return a->branch == b->branch && a->sequence == b->sequence;
 }
 
-bool file_has_mark(const char *file, const struct journal_mark *one,
-                   const struct journal_mark *other)
+bool file_has_point(const char *file, const struct journal_point *one,
+                    const struct journal_point *other)
 {
     uint8_t bytes[HEADER_NBYTES] = { 0 };
     uint64_t done;
@@ -70,20 +70,20 @@ bool file_has_mark(const char *file, const struct journal_mark *one,
     close_keeping_errno(fd);
     if (error && errno != ESPIPE && errno != EISDIR) /* which tell that it is another one */
         return true;
-    const struct journal_mark mark = container_journal(bytes);
+    const struct journal_point point = container_journal(bytes);
     return container_has_magic(bytes) && container_has_journal(bytes) &&
-           (is_same(&mark, one) || is_same(&mark, other));
+           (is_same(&point, one) || is_same(&point, other));
 }
 
 bool journal_is_beside(const char *file, const char *beside, int fd,
-                       const struct journal_mark *one, const struct journal_mark *other)
+                       const struct journal_point *one, const struct journal_point *other)
 {
     struct stat here, there;
     const int saved = errno;
     bool is = !fstat(fd, &here) && !stat(beside, &there)
                   ? here.st_ino == there.st_ino && here.st_dev == there.st_dev
                   : !is_gone();
-    is = is && file_has_mark(file, one, other);
+    is = is && file_has_point(file, one, other);
     errno = saved;
     return is;
 }

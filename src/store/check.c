@@ -35,7 +35,7 @@ static bool is_intact(const struct mapping *m, uint64_t page)
 /* Compares a page with its checksum, and returns SOUND, DAMAGED or UNSURE.  If they differ
  * while a process writes the file in place, nothing is certain.  If none does, one may have
  * done so until a moment ago.  So the page is compared once more, and is damaged only if nobody
- * has written the file meanwhile: then the header, which holds the mark and the number of keys,
+ * has written the file meanwhile: then the header, which holds the flag and the number of keys,
  * is the same before and after. */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
 {
@@ -81,7 +81,7 @@ int check_saved_pages(const perhaps_filter *f, bool once)
     return error == PERHAPS_ERR_UNSUPPORTED ? 0 : error;
 }
 
-/* Looks for the mark 'in place' once more after the last page: if a process has set it, the
+/* Looks for the flag 'in place' once more after the last page: if a process has set it, the
  * checksums are void. */
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
 {

@@ -102,7 +102,7 @@ int journal_copy(struct journal *j, const struct journal_begin *begin)
  * get new checksums. */
 static int save(struct journal *j, const perhaps_filter *f)
 {
-    const struct content content = { .f = f, .mark = &j->copied };
+    const struct content content = { .f = f, .point = &j->copied };
     int error = check_all_pages(j->filter, true);
     return error ? error : content_put(&content, j->path);
 }
@@ -140,15 +140,15 @@ static int renew_behind(struct journal *j, int error, uint64_t tail, bool whole)
     const struct journal_begin begin = { .id = j->id,
                                          .first = j->copied.sequence + 1,
                                          .branch = j->copied.branch };
-    if (!error || file_has_mark(j->path, &j->copied, &j->copied))
-        j->mark = j->copied; /* whatever becomes of the journal */
+    if (!error || file_has_point(j->path, &j->copied, &j->copied))
+        j->point = j->copied; /* whatever becomes of the journal */
     return error ? error : renew(j, &begin, tail, whole);
 }
 
 /* Notes what the file will have that is saved next. */
-static void copy_mark(struct journal *j)
+static void note_point(struct journal *j)
 {
-    j->copied = (struct journal_mark){ .branch = j->branch, .sequence = j->sequence };
+    j->copied = (struct journal_point){ .branch = j->branch, .sequence = j->sequence };
 }
 
 /* Saves the filter itself, and keeps the lock all the time. */
@@ -157,21 +157,21 @@ static int save_whole(struct journal *j)
     int error = journal_sync_whole(j);
     if (error)
         return ended(j, error);
-    copy_mark(j);
+    note_point(j);
     return ended(j, renew_behind(j, save(j, j->filter), j->end, true));
 }
 
 int checkpoint_other(struct journal *j, const struct content *content)
 {
     struct content live = *content;
-    live.mark = &j->copied;
+    live.point = &j->copied;
     pthread_mutex_lock(&j->lock);
     journal_begin_branch(j);
     j->closes = true;
     int error = journal_sync_whole(j);
     j->closes = false;
     if (!error) {
-        copy_mark(j);
+        note_point(j);
         error = renew_behind(j, content_put(&live, j->path), j->end, true);
     }
     int reason = errno;
@@ -245,7 +245,7 @@ static void begin_to_save(struct journal *j)
     int error = journal_write_frame(j, true);
     if (!error)
         error = filter_copy(f, &f->hasher, &f->allocator, false, &j->copy);
-    copy_mark(j);
+    note_point(j);
     j->tail = j->end;
     j->has_thread = !error && begin_thread(j) == 0;
     if (j->has_thread)

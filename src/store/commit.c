@@ -30,7 +30,7 @@ int journal_broke(struct journal *j)
 /* Looks whether what is on the disk will be found again. */
 static int look_beside(struct journal *j)
 {
-    if (journal_is_beside(j->path, j->beside, j->fd, &j->mark, &j->copied))
+    if (journal_is_beside(j->path, j->beside, j->fd, &j->point, &j->copied))
         return 0;
     j->lost = true;
     errno = ENOENT;

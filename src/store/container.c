@@ -131,10 +131,10 @@ bool container_has_journal(const uint8_t *bytes)
     return load64(bytes + FEATURES_OFFSET) & FEATURE_JOURNAL;
 }
 
-struct journal_mark container_journal(const uint8_t *bytes)
+struct journal_point container_journal(const uint8_t *bytes)
 {
-    return (struct journal_mark){ .branch = load64(bytes + JOURNAL_OFFSET),
-                                  .sequence = load64(bytes + JOURNAL_OFFSET + 8) };
+    return (struct journal_point){ .branch = load64(bytes + JOURNAL_OFFSET),
+                                   .sequence = load64(bytes + JOURNAL_OFFSET + 8) };
 }
 
 /* Returns the checksum of a header, computed as if the field for it were 0.  The counters of a

@@ -24,7 +24,7 @@ enum {
 #define NBYTES_UNKNOWN UINT64_MAX
 
 /* What the header of a live file says of its journal (journal.h). */
-struct journal_mark {
+struct journal_point {
     uint64_t branch;   /* of the last record that is in the file; 0: the file has no journal */
     uint64_t sequence; /* the number of that record */
 };
@@ -40,7 +40,7 @@ struct header {
     bool in_place;  /* processes write it in place: counters change, checksums are void */
     bool set;       /* its kind stores copies of a key, and this filter does not */
     bool estimated; /* its number of keys is an estimate */
-    struct journal_mark journal;
+    struct journal_point journal;
     uint64_t note_nbytes; /* of what hash.h calls a note */
     char note[PERHAPS_NOTE_MAX + 1];
 };
@@ -86,7 +86,7 @@ bool container_is_set(const uint8_t *bytes);
 bool container_has_journal(const uint8_t *bytes);
 
 /* Returns what such a header says of its journal. */
-struct journal_mark container_journal(const uint8_t *bytes);
+struct journal_point container_journal(const uint8_t *bytes);
 
 /* Changes the sound header of a file with one section to that of a live file. */
 void container_mark_in_place(uint8_t bytes[HEADER_NBYTES]);

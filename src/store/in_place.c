@@ -1,10 +1,10 @@
 /* in_place.c - files that several processes write in place.
  *
  * Each process holds a shared lock (flock) on the file as long as it has the file open.  The
- * first process marks the file 'in place' in its header: the mark says that the checksums of
+ * first process flags the file 'in place' in its header: the flag says that the checksums of
  * the pages are void, and that all processes count in the counters of the file.  The last
  * process to close the file is the only one that can get an exclusive lock: it writes the
- * checksums and removes the mark.  After a crash the mark stays until a process has done
+ * checksums and removes the flag.  After a crash the flag stays until a process has done
  * that. */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,17 +24,17 @@ static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
     return 0;
 }
 
-/* Sets *is_marked to whether the header has the mark 'in place', and adds it if it has none and
- * 'mark' is true.  Returns 0 or an error of perhaps_open(). */
-static int look(const perhaps_filter *f, int fd, bool mark, bool *is_marked)
+/* Sets *is_flagged to whether the header has the flag 'in place', and sets the flag if it has
+ * none and 'flag' is true.  Returns 0 or an error of perhaps_open(). */
+static int look(const perhaps_filter *f, int fd, bool flag, bool *is_flagged)
 {
     struct head head;
     struct perhaps_source source = file_source(&fd, f->mapping.file_nbytes);
     if (lseek(fd, 0, SEEK_SET) < 0)
         return PERHAPS_ERR_IO;
     int error = head_read(&source, &f->allocator, &head);
-    *is_marked = !error && head.header.in_place;
-    if (!error && mark && !*is_marked) {
+    *is_flagged = !error && head.header.in_place;
+    if (!error && flag && !*is_flagged) {
         container_mark_in_place(head.bytes);
         error = write_header(fd, head.bytes);
     }
@@ -50,22 +50,22 @@ static int wait_a_moment(void)
     return 0;
 }
 
-/* Takes the shared lock on a file that has the mark, and sets the mark if it is missing.  Only
+/* Takes the shared lock on a file that has the flag, and sets the flag if it is missing.  Only
  * the holder of the exclusive lock may set it.  flock() cannot turn one lock into the other in
  * one step: it releases the first and takes the second, and another process may come between.
  * So this loop reads the header again under each lock. */
-static int lock_and_mark(const perhaps_filter *f, int fd)
+static int lock_and_flag(const perhaps_filter *f, int fd)
 {
     for (;;) {
-        bool is_marked = false;
+        bool is_flagged = false;
         int error = lock_file(fd, LOCK_SH);
         if (!error)
-            error = look(f, fd, false, &is_marked);
-        if (error || is_marked)
+            error = look(f, fd, false, &is_flagged);
+        if (error || is_flagged)
             return error;
         error = lock_file(fd, LOCK_EX | LOCK_NB);
         if (!error)
-            error = look(f, fd, true, &is_marked);
+            error = look(f, fd, true, &is_flagged);
         else if (errno == EWOULDBLOCK)
             error = wait_a_moment();
         if (error)
@@ -79,7 +79,7 @@ int in_place_begin(perhaps_filter *f, int fd)
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* 'fd' and 'own' share one lock */
     if (own < 0)
         return PERHAPS_ERR_IO;
-    int error = lock_and_mark(f, own);
+    int error = lock_and_flag(f, own);
     if (error) {
         close_keeping_errno(own);
         return error;
@@ -96,8 +96,8 @@ static bool on_disk(const struct mapping *m)
     return !msync(m->file, m->file_nbytes, MS_SYNC);
 }
 
-/* Writes the checksum table, and then a header without the mark.  The order matters: after a
- * crash between the two the mark is still there, and says that the table is void. */
+/* Writes the checksum table, and then a header without the flag.  The order matters: after a
+ * crash between the two the flag is still there, and says that the table is void. */
 static void write_checksums(perhaps_filter *f)
 {
     struct header header;
@@ -108,7 +108,7 @@ static void write_checksums(perhaps_filter *f)
     for (uint64_t at = 0, number = 0; at < nbytes; at += PAGE_NBYTES, number++)
         container_fill_entry(table, number, pages + at, page_nbytes(nbytes, at));
     container_seal_table(table, nbytes);
-    if (!on_disk(m)) /* the mark stays, and nothing is lost: the next process tries again */
+    if (!on_disk(m)) /* the flag stays, and nothing is lost: the next process tries again */
         return;
     container_plan(f, &header);
     container_encode(f, &header, bytes);

@@ -354,34 +354,34 @@ static int take_branch(struct journal_reader *r, size_t each, const uint8_t **ru
     return 0;
 }
 
-static void look_for_mark(struct journal_reader *r, const struct journal_mark *mark)
+static void look_for_point(struct journal_reader *r, const struct journal_point *point)
 {
-    r->has_mark |= r->next - 1 == mark->sequence && r->branch == mark->branch;
+    r->has_point |= r->next - 1 == point->sequence && r->branch == point->branch;
 }
 
-int journal_redo(struct journal_reader *r, perhaps_filter *f, const struct journal_mark *mark)
+int journal_redo(struct journal_reader *r, perhaps_filter *f, const struct journal_point *point)
 {
     const uint8_t *runs;
     size_t nbytes;
     uint64_t first;
     int error;
-    look_for_mark(r, mark);
+    look_for_point(r, point);
     while (!(error = journal_next(r, &runs, &nbytes, &first)) && runs) {
-        const bool is_new = r->next - 1 > mark->sequence;
-        if (is_new && first <= mark->sequence) /* frames end where the file was saved */
+        const bool is_new = r->next - 1 > point->sequence;
+        if (is_new && first <= point->sequence) /* frames end where the file was saved */
             return PERHAPS_ERR_DAMAGED;
-        if (is_new && !r->has_mark)
+        if (is_new && !r->has_point)
             return PERHAPS_ERR_JOURNAL;
         error = take_branch(r, record_nbytes(f), &runs, &nbytes);
         if (!error && is_new)
             error = redo_frame(f, runs, nbytes, r->next - first);
         if (error)
             return error;
-        look_for_mark(r, mark);
+        look_for_point(r, point);
     }
-    if (!error && r->next <= mark->sequence) /* the file has records that the journal lost */
+    if (!error && r->next <= point->sequence) /* the file has records that the journal lost */
         error = PERHAPS_ERR_DAMAGED;
-    if (!error && !r->has_mark)
+    if (!error && !r->has_point)
         error = PERHAPS_ERR_JOURNAL;
     filter_reset_room(f);
     return error;

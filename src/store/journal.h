@@ -100,7 +100,7 @@ struct journal_reader {
     struct journal_begin header;
     uint64_t next;   /* the number of the next record to be read */
     uint64_t branch; /* of the one before */
-    bool has_mark;   /* the record of the file's mark was met, in the branch of the mark */
+    bool has_point;  /* the record of the file's point was met, in the branch of the point */
     uint64_t told;   /* frames that were read say that all up to this one were on the disk */
     uint64_t at;     /* where the next frame begins, or would begin */
     uint64_t futile_nbytes; /* of what had the header of a frame, and not its checksum */
@@ -124,10 +124,11 @@ int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes
                  uint64_t *first);
 
 /* Does to the filter what the rest of the journal records, but for the records that it has
- * already: those up to that of its mark.  Returns 0; an error of journal_next() or
- * filter_redo(); or PERHAPS_ERR_JOURNAL if the journal does not have the mark.  Before the
+ * already: those up to that of its point.  Returns 0; an error of journal_next() or
+ * filter_redo(); or PERHAPS_ERR_JOURNAL if the journal does not have the point.  Before the
  * filter is used by others. */
-int journal_redo(struct journal_reader *r, perhaps_filter *f, const struct journal_mark *mark);
+int journal_redo(struct journal_reader *r, perhaps_filter *f,
+                 const struct journal_point *point);
 
 /* ---- beside.c ---------------------------------------------------------------------------- */
 
@@ -141,21 +142,21 @@ int find_place(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX]);
 /* Sets errno to EBUSY and returns PERHAPS_ERR_IO: another process has the journal. */
 int journal_is_busy(void);
 
-/* Returns whether the file at a path has one of two marks, or cannot be read.  The mark tells
+/* Returns whether the file at a path has one of two points, or cannot be read.  The point tells
  * more than the number of F's inode, which some systems give to the next file. */
-bool file_has_mark(const char *file, const struct journal_mark *one,
-                   const struct journal_mark *other);
+bool file_has_point(const char *file, const struct journal_point *one,
+                    const struct journal_point *other);
 
-/* Returns whether F, which has one of two marks, and the journal beside it are still what they
+/* Returns whether F, which has one of two points, and the journal beside it are still what they
  * were: nobody has removed, renamed or replaced one.  'fd' is that of the journal. */
 bool journal_is_beside(const char *file, const char *beside, int fd,
-                       const struct journal_mark *one, const struct journal_mark *other);
+                       const struct journal_point *one, const struct journal_point *other);
 
 /* ---- recover.c --------------------------------------------------------------------------- */
 
 /* Opens the journal beside the file of a filter that was opened to be read or loaded, and does
  * what it records.  Returns 0 or an error of perhaps_open(). */
-int journal_follow(perhaps_filter *f, const char *path, const struct journal_mark *mark);
+int journal_follow(perhaps_filter *f, const char *path, const struct journal_point *point);
 
 /* Returns whether a filter was opened so to be read. */
 bool journal_is_followed(const perhaps_filter *f);

@@ -212,9 +212,9 @@ static int map_to_read(struct reading *r)
     return map_in_memory(r);
 }
 
-/* Opens a file.  Sets *mark to what its header says of a journal. */
+/* Opens a file.  Sets *point to what its header says of a journal. */
 static int try_one_way(const char *path, const struct perhaps_open_options *options,
-                       const struct way *way, struct journal_mark *mark,
+                       const struct way *way, struct journal_point *point,
                        perhaps_filter **filter)
 {
     uint64_t file_nbytes;
@@ -222,7 +222,7 @@ static int try_one_way(const char *path, const struct perhaps_open_options *opti
     int error = open_regular(path, way->in_place, &fd, &file_nbytes);
     if (!error) {
         struct perhaps_source source = file_source(&fd, file_nbytes);
-        error = filter_read(&source, options, way, mark, filter);
+        error = filter_read(&source, options, way, point, filter);
     }
     if (fd >= 0)
         close_keeping_errno(fd);
@@ -230,7 +230,7 @@ static int try_one_way(const char *path, const struct perhaps_open_options *opti
 }
 
 int open_as_saved(const char *path, const struct perhaps_open_options *options,
-                  struct journal_mark *mark, perhaps_filter **filter)
+                  struct journal_point *point, perhaps_filter **filter)
 {
     static const struct way ways[] = {
         [PERHAPS_MODE_READ] = { .fill = map_to_read, .read_only = true },
@@ -238,13 +238,13 @@ int open_as_saved(const char *path, const struct perhaps_open_options *options,
         [PERHAPS_MODE_IN_PLACE] = { .fill = map_in_place, .shared = true, .in_place = true },
     };
     struct way way = ways[options->mode];
-    *mark = (struct journal_mark){ 0 };
+    *point = (struct journal_point){ 0 };
     way.shared |= way.with_body && options->shared;
-    return try_one_way(path, options, &way, way.in_place ? NULL : mark, filter);
+    return try_one_way(path, options, &way, way.in_place ? NULL : point, filter);
 }
 
 int open_to_record(const char *path, const struct perhaps_open_options *options,
-                   struct journal_mark *mark, perhaps_filter **filter)
+                   struct journal_point *point, perhaps_filter **filter)
 {
     const off_t large = 32 << 20;
     struct stat st;
@@ -253,7 +253,7 @@ int open_to_record(const char *path, const struct perhaps_open_options *options,
                              .with_body = !maps,
                              .shared = options->shared,
                              .to_record = true };
-    return try_one_way(path, options, &way, mark, filter);
+    return try_one_way(path, options, &way, point, filter);
 }
 
 /* ---- Bytes in memory -------------------------------------------------------------------- */

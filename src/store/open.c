@@ -9,10 +9,10 @@
 static int try_to_open(const char *path, const struct perhaps_open_options *options,
                        perhaps_filter **filter)
 {
-    struct journal_mark mark;
-    int error = open_as_saved(path, options, &mark, filter);
-    if (!error && mark.branch)
-        error = journal_follow(*filter, path, &mark);
+    struct journal_point point;
+    int error = open_as_saved(path, options, &point, filter);
+    if (!error && point.branch)
+        error = journal_follow(*filter, path, &point);
     if (!error && options->check && options->mode == PERHAPS_MODE_READ)
         error = check_begin(*filter);
     if (error) {
@@ -22,7 +22,7 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
     return error;
 }
 
-/* A file looks damaged if another process sets or removes its mark 'in place' at this very
+/* A file looks damaged if another process sets or removes its flag 'in place' at this very
  * moment, or saves it and begins a new journal.  So a file that looks damaged is opened again.
  * If it looks damaged once more while its header did not change, it is damaged. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,

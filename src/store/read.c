@@ -247,17 +247,17 @@ static int read_behind_header(struct reading *r, perhaps_filter **filter)
 }
 
 int filter_read(const struct perhaps_source *source, const struct perhaps_open_options *options,
-                const struct way *way, struct journal_mark *mark, perhaps_filter **filter)
+                const struct way *way, struct journal_point *point, perhaps_filter **filter)
 {
     struct reading r = { .source = source,
                          .options = options,
                          .way = way,
                          .allocator = allocator_or_system(options->allocator) };
     int error = head_read(source, &r.allocator, &r.head);
-    if (!error && r.head.header.journal.branch && !mark)
+    if (!error && r.head.header.journal.branch && !point)
         error = PERHAPS_ERR_JOURNAL; /* which is not here: keys may be missing */
-    if (!error && mark)
-        *mark = r.head.header.journal;
+    if (!error && point)
+        *point = r.head.header.journal;
     if (!error)
         error = read_behind_header(&r, filter);
     head_release(&r.head, &r.allocator);

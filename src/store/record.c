@@ -169,7 +169,7 @@ static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
     *told = (struct perhaps_journal){ .nbytes = j->end,
                                       .room = (frame->room - frame->nbytes) / each -
                                               (j->branch != j->own),
-                                      .records = j->sequence - j->mark.sequence,
+                                      .records = j->sequence - j->point.sequence,
                                       .last = j->sequence,
                                       .synced = j->synced };
     pthread_mutex_unlock(&j->lock);

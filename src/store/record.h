@@ -27,12 +27,12 @@ struct journal {
     struct perhaps_allocator allocator;
     char path[PATH_MAX]; /* of the file, without symbolic links */
     char beside[BESIDE_MAX];
-    struct journal_mark mark; /* as it stands in the header of the file */
-    uint64_t id;              /* that the journal has */
-    uint64_t branch;          /* of the last record */
-    uint64_t own;             /* the branch of all records to come */
-    int fd;                   /* of the journal, which is locked */
-    pid_t process;            /* which has opened it */
+    struct journal_point point; /* as it stands in the header of the file */
+    uint64_t id;                /* that the journal has */
+    uint64_t branch;            /* of the last record */
+    uint64_t own;               /* the branch of all records to come */
+    int fd;                     /* of the journal, which is locked */
+    pid_t process;              /* which has opened it */
 
     struct frame frames[2];
     uint64_t sequence;     /* the number of the last record, */
@@ -50,14 +50,14 @@ struct journal {
     unsigned active;       /* the frame that takes records */
     int failed;            /* errno of a write or sync that failed; 0: none */
 
-    uint64_t limit;             /* the size at which the file is saved anew */
-    uint64_t try_at;            /* after a failure: the size at which that is tried again */
-    bool has_thread;            /* 'thread' was begun, and not joined */
-    bool saving;                /* the file is being saved: */
-    perhaps_filter *copy;       /* of the filter, */
-    struct journal_mark copied; /* which has the records up to this one; */
-    uint64_t tail;              /* where later ones begin in the journal */
-    int error, reason;          /* of the last time that the file was saved; 0: it was */
+    uint64_t limit;              /* the size at which the file is saved anew */
+    uint64_t try_at;             /* after a failure: the size at which that is tried again */
+    bool has_thread;             /* 'thread' was begun, and not joined */
+    bool saving;                 /* the file is being saved: */
+    perhaps_filter *copy;        /* of the filter, */
+    struct journal_point copied; /* which has the records up to this one; */
+    uint64_t tail;               /* where later ones begin in the journal */
+    int error, reason;           /* of the last time that the file was saved; 0: it was */
     pthread_t thread;
 };
 

@@ -9,20 +9,20 @@
 #include "../base/memory.h"
 #include "record.h"
 
-/* Reads the journal of a file with this mark, and does what it records. */
-static int redo(struct journal_reader *r, int fd, const struct journal_mark *mark,
+/* Reads the journal of a file with this point, and does what it records. */
+static int redo(struct journal_reader *r, int fd, const struct journal_point *point,
                 perhaps_filter *f)
 {
     int error = journal_begin(r, fd, &f->allocator);
     if (error)
         return error;
-    if (r->next > mark->sequence + 1)
+    if (r->next > point->sequence + 1)
         return PERHAPS_ERR_JOURNAL; /* the file is older than the journal's first record */
     struct stat st;
     if (f->mapping.how == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
         pays_in_memory(f, (uint64_t)st.st_size / record_nbytes(f)))
         map_to_memory(f);
-    return journal_redo(r, f, mark);
+    return journal_redo(r, f, point);
 }
 
 /* ---- To read ----------------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
 struct follower {
     struct recorder recorder;
     struct journal_reader reader; /* owns its descriptor */
-    struct journal_mark mark;     /* the last record that the file has */
+    struct journal_point point;   /* the last record that the file has */
 };
 
 static void set_read_only(perhaps_filter *f, bool read_only)
@@ -65,7 +65,7 @@ static void follow_tell(const perhaps_filter *f, struct perhaps_journal *journal
     const struct follower *follower = follower_of(f);
     const uint64_t last = follower->reader.next - 1;
     *journal = (struct perhaps_journal){ .nbytes = follower->reader.at,
-                                         .records = last - follower->mark.sequence,
+                                         .records = last - follower->point.sequence,
                                          .last = last,
                                          .synced = last };
 }
@@ -82,8 +82,8 @@ static bool is_something_else(const char *path)
 }
 
 /* Opens the journal and reads it. */
-static int follow(struct follower *follower, const char *path, const struct journal_mark *mark,
-                  perhaps_filter *f)
+static int follow(struct follower *follower, const char *path,
+                  const struct journal_point *point, perhaps_filter *f)
 {
     char file[PATH_MAX], beside[BESIDE_MAX];
     int error = find_journal(path, file, beside);
@@ -95,20 +95,20 @@ static int follow(struct follower *follower, const char *path, const struct jour
     if (fd < 0)
         return errno == ENOENT ? PERHAPS_ERR_JOURNAL : PERHAPS_ERR_IO;
     follower->reader.fd = fd;
-    follower->mark = *mark;
-    error = redo(&follower->reader, fd, mark, f);
+    follower->point = *point;
+    error = redo(&follower->reader, fd, point, f);
     journal_end(&follower->reader);
     return error;
 }
 
-int journal_follow(perhaps_filter *f, const char *path, const struct journal_mark *mark)
+int journal_follow(perhaps_filter *f, const char *path, const struct journal_point *point)
 {
     const bool reads = f->mapping.file;
     struct follower *follower = allocate(&f->allocator, sizeof *follower);
     if (!follower)
         return PERHAPS_ERR_MEMORY;
     follower->reader.fd = -1;
-    int error = follow(follower, path, mark, f);
+    int error = follow(follower, path, point, f);
     if (error || !reads) {
         follower_free(follower, &f->allocator);
         return error;
@@ -137,7 +137,7 @@ int journal_catch_up(perhaps_filter *f)
 {
     struct follower *follower = follower_of(f);
     set_read_only(f, false);
-    int error = journal_redo(&follower->reader, f, &follower->mark);
+    int error = journal_redo(&follower->reader, f, &follower->point);
     journal_end(&follower->reader);
     set_read_only(f, true);
     return error;
@@ -265,7 +265,7 @@ static int draw(uint64_t *number)
  * then the journal tells that it is perhaps no file's.  If this fails, there is none. */
 static int make_live(struct journal *j, const perhaps_filter *f)
 {
-    const struct content content = { .f = f, .mark = &j->mark };
+    const struct content content = { .f = f, .point = &j->point };
     struct journal_begin begin = { .first = 1 };
     int error = may_replace(j->fd, &j->allocator);
     if (error)
@@ -273,14 +273,14 @@ static int make_live(struct journal *j, const perhaps_filter *f)
     error = check_all_pages(f, true);
     if (!error)
         error = draw(&begin.id);
-    j->id = j->mark.branch = begin.id;
+    j->id = j->point.branch = begin.id;
     j->end = JOURNAL_HEADER_NBYTES;
     if (!error)
         error = journal_copy(j, &begin); /* of no records */
     if (!error)
         error = content_put(&content, j->path);
     int reason = errno;
-    if (error && !file_has_mark(j->path, &j->mark, &j->mark))
+    if (error && !file_has_point(j->path, &j->point, &j->point))
         unlink(j->beside);
     errno = reason;
     return error;
@@ -306,11 +306,11 @@ static int keep_secret(const struct journal *j)
  * Applications Recover from fsync Failures?, ATC 2020).  It would then be missing in front of
  * what is written next.  So the journal is copied, without a last frame that is not whole,
  * unless it is as it was left by perhaps_free(). */
-static int resume(struct journal *j, perhaps_filter *f, const struct journal_mark *mark)
+static int resume(struct journal *j, perhaps_filter *f, const struct journal_point *point)
 {
     struct journal_reader r;
     struct stat st;
-    int error = redo(&r, j->fd, mark, f);
+    int error = redo(&r, j->fd, point, f);
     journal_end(&r);
     if (!error)
         error = draw(&j->own);
@@ -323,7 +323,7 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
         return PERHAPS_ERR_IO;
     struct journal_begin begin = r.header;
     begin.branch = journal_first_branch(&begin); /* from now on it is known to be the file's */
-    j->mark = j->copied = *mark;
+    j->point = j->copied = *point;
     j->id = begin.id;
     j->branch = r.branch;
     j->sequence = j->written = j->synced = r.next - 1;
@@ -357,10 +357,10 @@ static void set_limit(struct journal *j, uint64_t asked)
 static int open_locked(struct journal *j, const struct perhaps_open_options *options,
                        perhaps_filter **f)
 {
-    struct journal_mark mark;
-    int error = open_to_record(j->path, options, &mark, f);
-    if (!error && mark.branch)
-        error = resume(j, *f, &mark);
+    struct journal_point point;
+    int error = open_to_record(j->path, options, &point, f);
+    if (!error && point.branch)
+        error = resume(j, *f, &point);
     else if (!error && !(error = make_live(j, *f))) {
         perhaps_free(*f);
         *f = NULL;
@@ -377,17 +377,17 @@ static int open_locked(struct journal *j, const struct perhaps_open_options *opt
 static int may_become_live(const struct perhaps_open_options *options, const char *path,
                            mode_t *mode)
 {
-    struct journal_mark mark;
+    struct journal_point point;
     perhaps_filter *f;
     struct stat st;
-    int error = open_to_record(path, options, &mark, &f);
+    int error = open_to_record(path, options, &point, &f);
     if (error)
         return error;
     perhaps_free(f);
     if (stat(path, &st))
         return PERHAPS_ERR_IO;
     *mode = st.st_mode & 0777;
-    return mark.branch ? PERHAPS_ERR_JOURNAL : 0;
+    return point.branch ? PERHAPS_ERR_JOURNAL : 0;
 }
 
 static int open_journaled(struct journal *j, const char *path,

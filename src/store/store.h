@@ -116,7 +116,7 @@ struct content {
     void *context; /* for these two */
 
     /* Of the file of a journal, which the caller has locked.  NULL: it has none. */
-    const struct journal_mark *mark;
+    const struct journal_point *point;
 };
 
 /* Writes to a sink as perhaps_write() does.  Returns 0, or an error of perhaps_write() or
@@ -173,11 +173,11 @@ struct reading {
     perhaps_filter **made; /* the filter of each section; its parent owns it, but the first */
 };
 
-/* Reads the header, makes the filter and its parts as the way says, and fills them.  Sets *mark
- * to what the file says of its journal; NULL: it may not have one.  Returns 0 or an error of
- * perhaps_open(). */
+/* Reads the header, makes the filter and its parts as the way says, and fills them.  Sets
+ * *point to what the file says of its journal; NULL: it may not have one.  Returns 0, or an
+ * error of perhaps_open(). */
 int filter_read(const struct perhaps_source *source, const struct perhaps_open_options *options,
-                const struct way *way, struct journal_mark *mark, perhaps_filter **filter);
+                const struct way *way, struct journal_point *point, perhaps_filter **filter);
 
 /* A fill() for bodies in allocated memory: reads them from the source, and compares every page
  * with its checksum. */
@@ -185,15 +185,15 @@ int read_bodies(struct reading *r);
 
 /* ---- map.c ----------------------------------------------------------------------------- */
 
-/* Open a file of which the journal, if it has one, is not looked at, and set *mark to what the
+/* Open a file of which the journal, if it has one, is not looked at, and set *point to what the
  * header says of it.  open_as_saved() does so as the mode of the options says, and the filter
  * of a live file may be changed in memory.  open_to_record() does it as PERHAPS_MODE_LOAD does
  * or, if it is large and not 'shared', as PERHAPS_MODE_READ; but either way to be written in
  * memory.  Returns 0 or an error of perhaps_open(). */
 int open_as_saved(const char *path, const struct perhaps_open_options *options,
-                  struct journal_mark *mark, perhaps_filter **filter);
+                  struct journal_point *point, perhaps_filter **filter);
 int open_to_record(const char *path, const struct perhaps_open_options *options,
-                   struct journal_mark *mark, perhaps_filter **filter);
+                   struct journal_point *point, perhaps_filter **filter);
 
 /* Returns how far behind such a file it is mapped once more, as it was saved: a multiple of a
  * huge page. */
@@ -220,7 +220,7 @@ bool is_mapped_file(const perhaps_filter *f);
 
 /* ---- in_place.c ------------------------------------------------------------------------ */
 
-/* Locks and marks the file of a filter that is mapped from 'fd', and keeps a descriptor of its
+/* Locks and flags the file of a filter that is mapped from 'fd', and keeps a descriptor of its
  * own for the lock.  Returns 0, or an error of perhaps_open(): then the file is as it was. */
 int in_place_begin(perhaps_filter *f, int fd);
 

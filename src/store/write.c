@@ -118,8 +118,8 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
     if (error)
         return error;
     container_plan(f, &h);
-    if (c->mark)
-        h.journal = *c->mark;
+    if (c->point)
+        h.journal = *c->point;
     uint64_t pages_nbytes = header_pages_nbytes(&h);
     uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
     uint64_t room = round_up(page_nbytes(pages_nbytes, 0), 64);

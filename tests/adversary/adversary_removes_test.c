@@ -55,7 +55,7 @@ static uint64_t lost_at_most(const perhaps_filter *f)
 {
     const perhaps_filter *part = f->parts.count ? f->parts.part[f->parts.count - 1] : f;
     const uint64_t *field = part->geometry.field;
-    return strcmp(part->kind->about.name, "counting") ? 1 : field[PARTS] * field[LINE_BITS];
+    return strcmp(part->kind->about.name, "counting") ? 1 : field[BANDS] * field[LINE_BITS];
 }
 
 /* ---- Keys that are certainly not there --------------------------------------------------- */

@@ -127,7 +127,7 @@ TEST(test_exact_lines)
     struct rng rng = rng_for(__func__);
     for (unsigned i = 0; i < many(5000); i++) {
         bool counts = rng_below(&rng, 2);
-        uint64_t parts = 1 + rng_below(&rng, LINES_PARTS_MAX);
+        uint64_t parts = 1 + rng_below(&rng, LINES_BANDS_MAX);
         uint64_t field[] = { 1 + rng_below(&rng, 40), parts, 1 + rng_below(&rng, WORDS),
                              !counts && parts > 1 && rng_below(&rng, 2) };
         expect_exact(kind_by_name(counts ? "counting" : "blocked"), field,

@@ -61,7 +61,7 @@ TEST(test_saturation)
             add_copies(f, "often", 1);
         }
         struct perhaps_stats stats = stats_of(f);
-        uint64_t counters = stats.plan.field[PARTS] * stats.plan.field[LINE_BITS];
+        uint64_t counters = stats.plan.field[BANDS] * stats.plan.field[LINE_BITS];
         expect(stats.keys == ADDS && stats.failed_adds == 0 &&
                stats.counting.saturated == counters);
         check_last_line(f);

@@ -35,7 +35,7 @@ static void set_bit(uint8_t *body, uint64_t bit)
 }
 
 struct shape {
-    uint64_t size;  /* part_lines, nbits or nbuckets */
+    uint64_t size;  /* band_lines, nbits or nbuckets */
     unsigned parts; /* lines: how many parts, and so lines for a key */
     bool together;  /* blocked: the lines of a key lie side by side */
     unsigned bits;  /* line_bits, key_bits or fingerprint_bits */

@@ -29,10 +29,10 @@ def bits(body, at, n):
 
 def cells(s, place, mark):
     """The words of a key in lines, and the 32 bits that choose in each."""
-    part_lines, parts, n, together = s.fields[:4]
-    block = scale(place, part_lines)
-    for part in range(parts):
-        line = block * parts + part if together else part * part_lines + scale(place, part_lines)
+    band_lines, bands, n, together = s.fields[:4]
+    block = scale(place, band_lines)
+    for band in range(bands):
+        line = block * bands + band if together else band * band_lines + scale(place, band_lines)
         a, first, t = mark >> 32, mark >> 28 & 15, mark >> 25 & 7
         for i in range(n):
             yield line * 16 + (first + i * (2 * t + 1)) % 16, a * ROOTS[i] & 0xffffffff

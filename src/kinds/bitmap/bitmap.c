@@ -295,30 +295,30 @@ static void intersect(perhaps_filter *f, const perhaps_filter *other)
     f->counters->keys = count_bits(f->body.bytes, range_of(&f->geometry));
 }
 
-static void bitmap_marking(const struct geometry *g, struct marking *m)
+static void bitmap_picking(const struct geometry *g, struct picking *m)
 {
-    *m = (struct marking){ .cells = (double)range_of(g), .exact = true };
+    *m = (struct picking){ .cells = (double)range_of(g), .exact = true };
 }
 
 /* Does not count what a file from an enemy may have behind the last bit. */
-static void bitmap_count_marked(const perhaps_filter *a, uint64_t a_factor,
+static void bitmap_count_picked(const perhaps_filter *a, uint64_t a_factor,
                                 const perhaps_filter *b, uint64_t b_factor,
-                                struct marked *marked)
+                                struct picked *picked)
 {
     (void)a_factor;
     (void)b_factor;
     const uint8_t *in_a = a->body.bytes, *in_b = b->body.bytes;
     const uint64_t line_nbits = 8 * LINE_NBYTES, nbits = range_of(&a->geometry);
     uint64_t whole = nbits / line_nbits * LINE_NBYTES, left = nbits % line_nbits;
-    cells_count(a, b, whole, marked);
-    marked->a += count_bits(in_a + whole, left);
-    marked->b += count_bits(in_b + whole, left);
+    cells_count(a, b, whole, picked);
+    picked->a += count_bits(in_a + whole, left);
+    picked->b += count_bits(in_b + whole, left);
     for (uint64_t i = 0; i < left; i++)
-        marked->either += (in_a[whole + i / 8] | in_b[whole + i / 8]) >> i % 8 & 1;
+        picked->either += (in_a[whole + i / 8] | in_b[whole + i / 8]) >> i % 8 & 1;
 }
 
-static const struct compares compares = { .marking = bitmap_marking,
-                                          .count = bitmap_count_marked };
+static const struct compares compares = { .picking = bitmap_picking,
+                                          .count = bitmap_count_picked };
 
 const struct filter_kind kind_bitmap = {
     .about = { .name = "bitmap",

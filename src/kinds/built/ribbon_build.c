@@ -215,7 +215,7 @@ static int deliver_regions(void *context, void *argument, uint64_t task)
 /* Solves all regions of a layer, with as many threads as the memory allows. */
 static int build_layer(struct layer *layer)
 {
-    const struct tasks tasks = { .ntasks = PILE_PARTS / layer->parts_each,
+    const struct tasks tasks = { .ntasks = PILE_RANGES / layer->parts_each,
                                  .context = layer,
                                  .work = solve_regions,
                                  .deliver = deliver_regions };
@@ -354,7 +354,7 @@ int ribbon_build(struct building *b)
     r.thresholds = allocate(allocator, r.thresholds_nbytes + 1);
     int error = r.thresholds ? build_layers(&r, &rest) : PERHAPS_ERR_MEMORY;
     if (!error)
-        error = pile_take(rest, 0, PILE_PARTS, &taken);
+        error = pile_take(rest, 0, PILE_RANGES, &taken);
     if (!error) {
         if (rest == b->pile)
             b->keys = taken.n;

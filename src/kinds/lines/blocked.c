@@ -1,16 +1,16 @@
 /* blocked.c - blocked Bloom filter (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient
  * Bloom Filters, WEA 2007): all bits of a key lie in one cache line, or in a few.
  *
- *   body = 'parts' parts of 'part_lines' lines of 64 bytes; a key has one line in each part,
- *          so that its lines always differ.  With the field 'together' set: 'part_lines' blocks
- *          of 'parts' lines; a key has one block, so that one read fetches all its lines.
+ *   body = 'bands' bands of 'band_lines' lines of 64 bytes; a key has one line in each band,
+ *          so that its lines always differ.  With the field 'together' set: 'band_lines' blocks
+ *          of 'bands' lines; a key has one block, so that one read fetches all its lines.
  *   line = 16 words of 32 bits; a key sets one bit in each of 'line_bits' words:
  *
  *          word  0 1 2 3 4 5 6 7 8 9 a b c d e f     start 2, stride 5, line_bits 4:
  *                . . x . . . . x . . . . x . . .     words 2, 7, 12 and 17 mod 16 = 1
  *                . x . . . . . . . . . . . . . .
  *
- * Limits: 8 parts, 16 bits a line.  The union of two filters is the OR of their bodies.
+ * Limits: 8 bands, 16 bits a line.  The union of two filters is the OR of their bodies.
  * Invariant: all bits of every added key are set; only perhaps_clear() clears bits. */
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 #include "owners.h"
 #include <perhaps.h>
 
-static const char *const field_names[] = { "part_lines", "parts", "line_bits", "together",
+static const char *const field_names[] = { "band_lines", "bands", "line_bits", "together",
                                            NULL };
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
@@ -53,13 +53,13 @@ static int blocked_plan(struct geometry *g, const struct perhaps_options *option
     int error = lines_plan(g, WORD_NBITS, one_line, options->preference, keys_held);
     if (error)
         return error;
-    unsigned parts = (unsigned)g->field[PARTS];
-    g->field[TOGETHER] = options->blocked.together && parts > 1;
-    const char *lines = parts == 1           ? "one cache line"
+    unsigned bands = (unsigned)g->field[BANDS];
+    g->field[TOGETHER] = options->blocked.together && bands > 1;
+    const char *lines = bands == 1           ? "one cache line"
                         : g->field[TOGETHER] ? "cache lines side by side"
                                              : "a few cache lines";
     snprintf(why, WHY_NBYTES, "keys are added and asked, none removed: %u bits in %s, %s",
-             (unsigned)g->field[LINE_BITS] * parts, lines,
+             (unsigned)g->field[LINE_BITS] * bands, lines,
              options->blocked.together ? "for one read and few bits to set"
                                        : "the fewest memory accesses");
     return 0;
@@ -95,21 +95,21 @@ static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t 
                        uint64_t *line)
 {
     for (size_t i = 0; i < n; i++)
-        line[i] = scale64(keys[i].place, b->field[PART_LINES]);
+        line[i] = scale64(keys[i].place, b->field[BAND_LINES]);
     return n;
 }
 
 static void blocked_bind(perhaps_filter *f)
 {
-    f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
-    f->loops.lines = f->geometry.field[PARTS] > 1 ? NULL : lines_of;
+    f->loops = blocked_loops[f->geometry.field[BANDS] > 1][f->cpu];
+    f->loops.lines = f->geometry.field[BANDS] > 1 ? NULL : lines_of;
     f->body.table = lines_table(f->geometry.field[LINE_BITS]);
     if (f->shared && !f->writers) {
         f->loops.add = blocked_add_atomic;
         f->loops.add_one_shared = NULL;
     }
     if (f->writers)
-        owners_divide(f->writers, f->geometry.field[PART_LINES]);
+        owners_divide(f->writers, f->geometry.field[BAND_LINES]);
 }
 
 static size_t blocked_writers_nbytes(const struct geometry *g)
@@ -117,19 +117,19 @@ static size_t blocked_writers_nbytes(const struct geometry *g)
     return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds need no owners */
 }
 
-/* Lets all lines of n keys wait.  Lines of different parts may have the same lock. */
-static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t parts,
+/* Lets all lines of n keys wait.  Lines of different bands may have the same lock. */
+static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t bands,
                                     const struct keyhash *keys, size_t n)
 {
     const struct owners *owners = w->owners;
     for (size_t i = 0; i < n; i++) {
         struct keyhash key = keys[i];
-        for (uint64_t part = 0; part < parts; part++) {
+        for (uint64_t band = 0; band < bands; band++) {
             uint64_t line = scale64(key.place, lines);
-            struct found found = { .offset = (part * lines + line) * LINE_NBYTES,
+            struct found found = { .offset = (band * lines + line) * LINE_NBYTES,
                                    .mark = (key.mark & ~(uint64_t)FOUND_INDEX) | i };
             waiting_put(w, owners_region(owners, line), found);
-            key = blocked_next_part(key);
+            key = blocked_next_band(key);
         }
     }
 }
@@ -147,10 +147,10 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
     const uint64_t *field = f->geometry.field;
     struct waiting w;
     waiting_begin(&w, f, blocked_add_found[f->cpu], n, answer);
-    if (field[PARTS] == 1)
-        put_lines(&w, field[PART_LINES], 1, keys, n);
+    if (field[BANDS] == 1)
+        put_lines(&w, field[BAND_LINES], 1, keys, n);
     else
-        put_lines(&w, field[PART_LINES], field[PARTS], keys, n);
+        put_lines(&w, field[BAND_LINES], field[BANDS], keys, n);
     waiting_end(&w);
 }
 
@@ -170,7 +170,7 @@ static int blocked_add(perhaps_filter *f, const struct keyhash *keys,
 
 /* perhaps_layout.h promises these to users. */
 _Static_assert(LINE_NBYTES == PERHAPS_LINE_NBYTES, "as the header says");
-_Static_assert(LINES_PARTS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header says");
+_Static_assert(LINES_BANDS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header says");
 
 /* ---- Layouts ----------------------------------------------------------------------------- */
 
@@ -178,7 +178,7 @@ _Static_assert(LINES_PARTS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header s
 
 static bool in_blocks(const struct geometry *g)
 {
-    return g->field[PARTS] == 1 || g->field[TOGETHER];
+    return g->field[BANDS] == 1 || g->field[TOGETHER];
 }
 
 /* Finds the same bits as the loops, by the same walk. */
@@ -186,8 +186,8 @@ static void locate(const struct geometry *g, struct keyhash key, struct perhaps_
 {
     unsigned line_bits = (unsigned)g->field[LINE_BITS], line_nbits = LINE_WORDS * WORD_NBITS;
     uint16_t *bit = bits->bit;
-    bits->block = scale64(key.place, g->field[PART_LINES]);
-    bits->nlines = (unsigned)g->field[PARTS];
+    bits->block = scale64(key.place, g->field[BAND_LINES]);
+    bits->nlines = (unsigned)g->field[BANDS];
     bits->nbits = bits->nlines * line_bits;
     for (unsigned line = 0; line < bits->nlines; line++) {
         struct blocked_walk walk = blocked_walk_start(key.mark);
@@ -196,7 +196,7 @@ static void locate(const struct geometry *g, struct keyhash key, struct perhaps_
             *bit++ = (uint16_t)(line * line_nbits + in_line);
             walk.word = (walk.word + walk.stride) % LINE_WORDS;
         }
-        key = blocked_next_part(key);
+        key = blocked_next_band(key);
     }
 }
 
@@ -206,7 +206,7 @@ static void locate(const struct geometry *g, struct keyhash key, struct perhaps_
 static double keys_from_load(const struct geometry *g, double load)
 {
     double line_nbits = LINE_WORDS * WORD_NBITS;
-    double chance = (double)g->field[LINE_BITS] / line_nbits / (double)g->field[PART_LINES];
+    double chance = (double)g->field[LINE_BITS] / line_nbits / (double)g->field[BAND_LINES];
     return log1p(-load) / log1p(-chance);
 }
 
@@ -252,20 +252,20 @@ static int blocked_merge(perhaps_filter *f, const perhaps_filter *other)
     return 0;
 }
 
-static void blocked_marking(const struct geometry *g, struct marking *m)
+static void blocked_picking(const struct geometry *g, struct picking *m)
 {
-    lines_marking(g, WORD_NBITS, m);
+    lines_picking(g, WORD_NBITS, m);
 }
 
-static void blocked_count_marked(const perhaps_filter *a, uint64_t a_factor,
+static void blocked_count_picked(const perhaps_filter *a, uint64_t a_factor,
                                  const perhaps_filter *b, uint64_t b_factor,
-                                 struct marked *marked)
+                                 struct picked *picked)
 {
-    cells_count_smaller(a, a_factor, b, b_factor, 1, marked);
+    cells_count_smaller(a, a_factor, b, b_factor, 1, picked);
 }
 
-static const struct compares compares = { .marking = blocked_marking,
-                                          .count = blocked_count_marked };
+static const struct compares compares = { .picking = blocked_picking,
+                                          .count = blocked_count_picked };
 
 const struct filter_kind kind_blocked = {
     .about = { .name = "blocked",

@@ -45,7 +45,7 @@ static bool fits(void *context, uint64_t units)
     double bits = (double)g->field[KEY_BITS], nbits = (double)units * (double)UNIT_NBITS;
     g->field[NBITS] = units * UNIT_NBITS;
     if (bits == 1)
-        return sizing_one_mark_fits(nbits, g->capacity, g->fpr);
+        return sizing_one_cell_fits(nbits, g->capacity, g->fpr);
     struct occupancy set =
         sizing_occupancy(nbits, bits * sizing_keys_at_limit(g->capacity, g->fpr));
     return pow(set.mean + SIZING_DEVIATIONS * sqrt(set.variance), bits) <= g->fpr;
@@ -60,7 +60,7 @@ static int bloom_plan(struct geometry *g, const struct perhaps_options *options,
     double usual = round(-log2(g->fpr));
     uint64_t least = (uint64_t)fmax(usual - 2, 1);
     uint64_t most = (uint64_t)fmin(usual + 2, KEY_BITS_MAX);
-    if (g->fpr >= ONE_MARK_FPR)
+    if (g->fpr >= ONE_CELL_FPR)
         least = most = 1;
     for (uint64_t bits = least; bits <= most; bits++) {
         struct geometry trial = *g;
@@ -102,7 +102,7 @@ static int bloom_set_geometry(struct geometry *g)
     if (nbits < 1 || nbits > UINT64_MAX / 2 || bits < 1 || bits > KEY_BITS_MAX)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = round_up((nbits + 7) / 8, UNIT_NBITS / 8);
-    g->key_limit = bits == 1 ? sizing_one_mark_limit((double)nbits, g->fpr)
+    g->key_limit = bits == 1 ? sizing_one_cell_limit((double)nbits, g->fpr)
                              : sizing_key_limit(g->capacity, g->fpr, rate_at, g);
     return 0;
 }
@@ -250,7 +250,7 @@ static void bloom_reads(const perhaps_filter *f, struct keyhash key, struct read
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other)
 {
     const double one = filter_different(f), two = filter_different(other);
-    struct marked both = { 0 };
+    struct picked both = { 0 };
     uint64_t nbytes = f->geometry.body_nbytes;
     for (uint64_t at = 0; at < nbytes; at += sizeof(uint64_t))
         store64(f->body.bytes + at,
@@ -266,7 +266,7 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other)
 void bloom_intersect(perhaps_filter *f, const perhaps_filter *other)
 {
     const uint64_t one = f->counters->keys, two = other->counters->keys;
-    struct marked left = { 0 };
+    struct picked left = { 0 };
     cells_keep_common(f, other);
     cells_count(f, f, f->geometry.body_nbytes, &left);
     filter_count_common(f, one < two ? one : two, left.a);
@@ -280,10 +280,10 @@ static int bloom_merge(perhaps_filter *f, const perhaps_filter *other)
 
 /* A key sets its bits one by one, each anywhere: so of two given bits each leaves both alone
  * with the chance 1 - 2/nbits. */
-static void bloom_marking(const struct geometry *g, struct marking *m)
+static void bloom_picking(const struct geometry *g, struct picking *m)
 {
     double nbits = (double)g->field[NBITS], bits = (double)g->field[KEY_BITS];
-    *m = (struct marking){
+    *m = (struct picking){
         .cells = nbits,
         .chance = -expm1(bits * log1p(-1 / nbits)),
         .ngroups = 1,
@@ -291,15 +291,15 @@ static void bloom_marking(const struct geometry *g, struct marking *m)
     };
 }
 
-static void bloom_count_marked(const perhaps_filter *a, uint64_t a_factor,
+static void bloom_count_picked(const perhaps_filter *a, uint64_t a_factor,
                                const perhaps_filter *b, uint64_t b_factor,
-                               struct marked *marked)
+                               struct picked *picked)
 {
-    cells_count_smaller(a, a_factor, b, b_factor, 1, marked);
+    cells_count_smaller(a, a_factor, b, b_factor, 1, picked);
 }
 
-static const struct compares compares = { .marking = bloom_marking,
-                                          .count = bloom_count_marked };
+static const struct compares compares = { .picking = bloom_picking,
+                                          .count = bloom_count_picked };
 
 /* ---- A smaller filter -------------------------------------------------------------------- */
 
@@ -341,13 +341,13 @@ static void bloom_look(const struct geometry *g, enum cpu cpu, const uint8_t *by
 {
     (void)g;
     folded->nbytes += nbytes;
-    folded->marked += fold_count_bits(cpu, bytes, nbytes);
+    folded->picked += fold_count_bits(cpu, bytes, nbytes);
 }
 
 /* All units are whole lines, so all bits of the body belong to keys. */
 static double folded_rate(const struct geometry *g, const struct folded *folded)
 {
-    double load = (double)folded->marked / (8.0 * (double)folded->nbytes);
+    double load = (double)folded->picked / (8.0 * (double)folded->nbytes);
     return pow(load, (double)g->field[KEY_BITS]);
 }
 

@@ -1,12 +1,12 @@
-/* cells.c - counts the cells that two bodies have marked, alone and together, and clears those
- * that one of them has not marked. */
+/* cells.c - counts the cells that two bodies have picked, alone and together, and clears those
+ * that one of them has not picked. */
 #include "cells.h"
 
 #include "lines.h"
 
 /* ---- Loops, for each instruction set ----------------------------------------------------- */
 
-/* Returns the lowest bit of each cell of a word, set if the cell is marked. */
+/* Returns the lowest bit of each cell of a word, set if the cell is picked. */
 static ALWAYS_INLINE uint32_t marks_of(uint32_t word, unsigned cell_nbits)
 {
     if (cell_nbits == 1)
@@ -37,7 +37,7 @@ enum { SUM_LINES = 31 };
 
 /* Counts at most SUM_LINES lines: of bits, or of counters. */
 typedef void line_counter(const uint8_t *a, const uint8_t *b, size_t nlines,
-                          struct marked *marked);
+                          struct picked *picked);
 
 #define BITS_ROW(cpu)     count_bits_##cpu
 #define COUNTERS_ROW(cpu) count_counters_##cpu
@@ -47,20 +47,20 @@ static line_counter *const counter_counters[CPU_COUNT] = { EACH_CPU(COUNTERS_ROW
 /* ---- Bytes ------------------------------------------------------------------------------ */
 
 static void count_all(const perhaps_filter *f, const uint8_t *a, const uint8_t *b,
-                      uint64_t nbytes, unsigned cell_nbits, struct marked *marked)
+                      uint64_t nbytes, unsigned cell_nbits, struct picked *picked)
 {
     const uint64_t most = (uint64_t)SUM_LINES * LINE_NBYTES;
     line_counter *count = (cell_nbits == 1 ? bit_counters : counter_counters)[f->cpu];
     for (uint64_t at = 0, n; at < nbytes; at += n) {
         n = nbytes - at < most ? nbytes - at : most;
-        count(a + at, b + at, (size_t)(n / LINE_NBYTES), marked);
+        count(a + at, b + at, (size_t)(n / LINE_NBYTES), picked);
     }
 }
 
 void cells_count(const perhaps_filter *a, const perhaps_filter *b, uint64_t nbytes,
-                 struct marked *marked)
+                 struct picked *picked)
 {
-    count_all(a, a->body.bytes, b->body.bytes, nbytes, 1, marked);
+    count_all(a, a->body.bytes, b->body.bytes, nbytes, 1, picked);
 }
 
 /* Returns 'nbytes' bytes of the body of f from byte 'at' on, as they are when the body is made
@@ -76,7 +76,7 @@ static const uint8_t *smaller(const perhaps_filter *f, uint64_t factor, uint64_t
 }
 
 void cells_count_smaller(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                         uint64_t b_factor, unsigned cell_nbits, struct marked *marked)
+                         uint64_t b_factor, unsigned cell_nbits, struct picked *picked)
 {
     enum { PIECE_NBYTES = 4096 };
     _Alignas(LINE_NBYTES) uint8_t of_a[PIECE_NBYTES], of_b[PIECE_NBYTES];
@@ -86,7 +86,7 @@ void cells_count_smaller(const perhaps_filter *a, uint64_t a_factor, const perha
     for (uint64_t at = 0, n; at < nbytes; at += n) {
         n = nbytes - at < most ? nbytes - at : most;
         count_all(a, smaller(a, a_factor, at, n, of_a), smaller(b, b_factor, at, n, of_b), n,
-                  cell_nbits, marked);
+                  cell_nbits, picked);
     }
 }
 

@@ -1,18 +1,18 @@
-/* cells.h - which cells two bodies have marked, in kinds whose cells are bits or counters. */
+/* cells.h - which cells two bodies have picked, in kinds whose cells are bits or counters. */
 #ifndef CELLS_H
 #define CELLS_H
 
 #include "../../filter/filter.h"
 
-/* Adds to *marked how many bits are set in the first 'nbytes' bytes of both bodies, a multiple
+/* Adds to *picked how many bits are set in the first 'nbytes' bytes of both bodies, a multiple
  * of 64. */
 void cells_count(const perhaps_filter *a, const perhaps_filter *b, uint64_t nbytes,
-                 struct marked *marked);
+                 struct picked *picked);
 
 /* Does what count() of struct compares does, in kinds that have 'folds': counts bits that are
  * set (cell_nbits is 1), or counters of 4 bits that are not zero. */
 void cells_count_smaller(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                         uint64_t b_factor, unsigned cell_nbits, struct marked *marked);
+                         uint64_t b_factor, unsigned cell_nbits, struct picked *picked);
 
 /* Clears the bits of f that 'other' has not set. */
 void cells_keep_common(perhaps_filter *f, const perhaps_filter *other);

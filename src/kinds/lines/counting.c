@@ -2,7 +2,7 @@
  * and ToN 2000), blocked: it has a counter where blocked.c has a bit, so that keys can be
  * removed and copies counted.
  *
- *   body = 'parts' parts of 'part_lines' lines of 64 bytes, and one line more
+ *   body = 'bands' bands of 'band_lines' lines of 64 bytes, and one line more
  *   line = 16 words of 8 counters of 4 bits; a key has one counter in each of 'line_counters'
  *          words, along the walk of blocked.c
  *   last line = how many counters are not zero, how many are at 15, zeros
@@ -19,7 +19,7 @@
  * counters that it may need, and gives back the rest afterwards.  Near the limit each key
  * reserves what it needs before it is added.
  *
- * Limits: 8 parts, 16 counters a line.
+ * Limits: 8 bands, 16 counters a line.
  * Invariant: a counter is 15, or at least the number of copies of the keys that it belongs
  * to. */
 #include <math.h>
@@ -36,7 +36,7 @@
 #include "fold.h"
 #include "lines.h"
 
-static const char *const field_names[] = { "part_lines", "parts", "line_counters", NULL };
+static const char *const field_names[] = { "band_lines", "bands", "line_counters", NULL };
 
 enum { LINE_COUNTERS = LINE_BITS, CELLS = WORD_COUNTERS * LINE_WORDS };
 
@@ -52,17 +52,17 @@ static double counting_counted(const struct geometry *g, double keys)
     return lines_counted(g, WORD_COUNTERS, keys);
 }
 
-/* Returns how many counters all parts have. */
+/* Returns how many counters all bands have. */
 static double all_counters(const struct geometry *g)
 {
-    return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)CELLS;
+    return (double)g->field[BAND_LINES] * (double)g->field[BANDS] * (double)CELLS;
 }
 
-/* Returns the logarithm of the chance that a key does not have a given counter of a part. */
+/* Returns the logarithm of the chance that a key does not have a given counter of a band. */
 static double log_alone(const struct geometry *g)
 {
     const double cells = CELLS;
-    double chance = (double)g->field[LINE_COUNTERS] / cells / (double)g->field[PART_LINES];
+    double chance = (double)g->field[LINE_COUNTERS] / cells / (double)g->field[BAND_LINES];
     return log1p(-chance);
 }
 
@@ -70,7 +70,7 @@ static double log_alone(const struct geometry *g)
  * SIZING_DEVIATIONS deviations, so that none of these keys is refused by chance.
  *
  * The deviation has two causes.  First, in a line of i keys the share q^i of the counters is
- * zero, with q = 1 - marks/cells, and i differs from line to line ('between' below).  The part
+ * zero, with q = 1 - picks/cells, and i differs from line to line ('between' below).  The band
  * of this that is linear in i cancels out, since the sum of all i is the number of keys.
  * Second, lines with the same i have different numbers of zeros, as random balls leave
  * different numbers of bins empty ('within'). */
@@ -78,10 +78,10 @@ static uint64_t counters_limit(const struct geometry *g)
 {
     const double cells = CELLS;
     double keys = (double)g->capacity, lines = all_counters(g) / cells;
-    double marks = (double)g->field[LINE_COUNTERS];
-    double line_marks = marks * keys / (double)g->field[PART_LINES];
+    double picks = (double)g->field[LINE_COUNTERS];
+    double line_marks = picks * keys / (double)g->field[BAND_LINES];
     double mean = -expm1(keys * log_alone(g)) * all_counters(g);
-    double empty = exp(-line_marks / cells), curve = line_marks * marks / cells / cells;
+    double empty = exp(-line_marks / cells), curve = line_marks * picks / cells / cells;
     double between = cells * cells * empty * empty * fmin(expm1(curve) - curve, 1e6);
     double within = cells * cells * sizing_occupancy(CELLS, line_marks).variance;
     double limit = mean + SIZING_DEVIATIONS * sqrt(lines * (between + within)) + 1;
@@ -103,8 +103,8 @@ static uint64_t counters_within(const struct geometry *g)
 {
     double most = keys_at_limit(g);
     uint64_t limit = counters_limit(g);
-    if (g->field[PARTS] == 1 && g->field[LINE_COUNTERS] == 1) {
-        uint64_t used = sizing_one_mark_limit(all_counters(g), g->fpr);
+    if (g->field[BANDS] == 1 && g->field[LINE_COUNTERS] == 1) {
+        uint64_t used = sizing_one_cell_limit(all_counters(g), g->fpr);
         return used < limit ? used : limit;
     }
     double keys = lines_keys_within(g, WORD_COUNTERS, most);
@@ -119,11 +119,11 @@ static int counting_plan(struct geometry *g, const struct perhaps_options *optio
     int error = lines_plan(g, WORD_COUNTERS, one_line, options->preference, keys_at_limit);
     if (error)
         return error;
-    unsigned parts = (unsigned)g->field[PARTS];
+    unsigned bands = (unsigned)g->field[BANDS];
     snprintf(why, WHY_NBYTES,
              "keys are counted to %d and removed: %u counters of %d bits in %s", COUNTER_MAX,
-             (unsigned)g->field[LINE_COUNTERS] * parts, COUNTER_NBITS,
-             parts == 1 ? "one cache line" : "a few cache lines");
+             (unsigned)g->field[LINE_COUNTERS] * bands, COUNTER_NBITS,
+             bands == 1 ? "one cache line" : "a few cache lines");
     return 0;
 }
 
@@ -192,13 +192,13 @@ static struct fill counting_measure(const perhaps_filter *f, uint64_t most_nbyte
 
 /* Writes the values of a key's counters to counter[].  Returns how many there are. */
 static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
-                              uint8_t counter[LINES_PARTS_MAX * LINE_WORDS])
+                              uint8_t counter[LINES_BANDS_MAX * LINE_WORDS])
 {
     const uint64_t *field = f->geometry.field;
-    const uint8_t *part = f->body.bytes;
+    const uint8_t *band = f->body.bytes;
     unsigned n = 0;
-    for (uint64_t p = 0; p < field[PARTS]; p++) {
-        const uint8_t *line = part + blocked_line_offset(key, field[PART_LINES]);
+    for (uint64_t p = 0; p < field[BANDS]; p++) {
+        const uint8_t *line = band + blocked_line_offset(key, field[BAND_LINES]);
         const uint32_t *words = (const void *)line;
         struct blocked_walk walk = blocked_walk_start(key.mark);
         for (unsigned i = 0; i < field[LINE_COUNTERS]; i++) {
@@ -206,15 +206,15 @@ static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
             counter[n++] = word >> counting_shift(walk.factor, i) & COUNTER_MAX;
             walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
         }
-        part += field[PART_LINES] * LINE_NBYTES;
-        key = blocked_next_part(key);
+        band += field[BAND_LINES] * LINE_NBYTES;
+        key = blocked_next_band(key);
     }
     return n;
 }
 
 static unsigned count_zeros(const perhaps_filter *f, struct keyhash key)
 {
-    uint8_t counter[LINES_PARTS_MAX * LINE_WORDS];
+    uint8_t counter[LINES_BANDS_MAX * LINE_WORDS];
     unsigned n = read_counters(f, key, counter), zeros = 0;
     for (unsigned i = 0; i < n; i++)
         zeros += counter[i] == 0;
@@ -223,7 +223,7 @@ static unsigned count_zeros(const perhaps_filter *f, struct keyhash key)
 
 static uint64_t counting_count(const perhaps_filter *f, const struct keyhash *key)
 {
-    uint8_t counter[LINES_PARTS_MAX * LINE_WORDS], least = COUNTER_MAX;
+    uint8_t counter[LINES_BANDS_MAX * LINE_WORDS], least = COUNTER_MAX;
     unsigned n = read_counters(f, *key, counter);
     for (unsigned i = 0; i < n; i++)
         least = counter[i] < least ? counter[i] : least;
@@ -238,7 +238,7 @@ enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
 /* Returns how many locks there are: at least one for each line, but at most a million. */
 static uint64_t lock_count(const struct geometry *g)
 {
-    uint64_t lines = g->field[PART_LINES] * g->field[PARTS];
+    uint64_t lines = g->field[BAND_LINES] * g->field[BANDS];
     int bits = 64 - __builtin_clzll(lines);
     return UINT64_C(1) << (bits < LOCK_BITS_MIN   ? LOCK_BITS_MIN
                            : bits > LOCK_BITS_MAX ? LOCK_BITS_MAX
@@ -251,7 +251,7 @@ static size_t counting_writers_nbytes(const struct geometry *g)
 }
 
 /* The numbers of the locks of a few keys' lines; the same number may occur twice. */
-enum { GROUP_LOCKS = LINES_PARTS_MAX };
+enum { GROUP_LOCKS = LINES_BANDS_MAX };
 
 struct locks {
     unsigned count;
@@ -260,11 +260,11 @@ struct locks {
 
 static void add_locks_of(struct locks *l, const perhaps_filter *f, struct keyhash key)
 {
-    uint64_t mask = lock_count(&f->geometry) - 1, part_lines = f->geometry.field[PART_LINES];
-    for (uint64_t part = 0; part < f->geometry.field[PARTS]; part++) {
-        uint64_t line = part * part_lines + scale64(key.place, part_lines);
+    uint64_t mask = lock_count(&f->geometry) - 1, band_lines = f->geometry.field[BAND_LINES];
+    for (uint64_t band = 0; band < f->geometry.field[BANDS]; band++) {
+        uint64_t line = band * band_lines + scale64(key.place, band_lines);
         l->number[l->count++] = (uint32_t)(line & mask);
-        key = blocked_next_part(key);
+        key = blocked_next_band(key);
     }
 }
 
@@ -336,7 +336,7 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
     size_t found = 0;
     if (!f->writers)
         return change(f, keys, ahead, n, how, answer, tally);
-    size_t most = GROUP_LOCKS / (size_t)f->geometry.field[PARTS];
+    size_t most = GROUP_LOCKS / (size_t)f->geometry.field[BANDS];
     for (size_t at = 0, group; at < n; at += group) {
         struct locks l = { 0 };
         group = n - at < most ? n - at : most;
@@ -360,7 +360,7 @@ static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
                          bool *answer)
 {
     const uint64_t *field = f->geometry.field;
-    uint64_t most = n * field[PARTS] * field[LINE_COUNTERS];
+    uint64_t most = n * field[BANDS] * field[LINE_COUNTERS];
     struct count_tally tally = { 0 };
     if (f->writers && n < RESERVING_KEYS)
         return false;
@@ -515,25 +515,25 @@ static void intersect(perhaps_filter *f, const perhaps_filter *other)
         sum += (((both & low_halves) + (both >> COUNTER_NBITS & low_halves)) * ones) >> 56;
     }
     set_totals(f);
-    uint64_t most = sum / (field[PARTS] * field[LINE_COUNTERS]);
+    uint64_t most = sum / (field[BANDS] * field[LINE_COUNTERS]);
     keys = keys < other->counters->keys ? keys : other->counters->keys;
     f->counters->keys = keys < most ? keys : most;
 }
 
-static void counting_marking(const struct geometry *g, struct marking *m)
+static void counting_picking(const struct geometry *g, struct picking *m)
 {
-    lines_marking(g, WORD_COUNTERS, m);
+    lines_picking(g, WORD_COUNTERS, m);
 }
 
-static void counting_count_marked(const perhaps_filter *a, uint64_t a_factor,
+static void counting_count_picked(const perhaps_filter *a, uint64_t a_factor,
                                   const perhaps_filter *b, uint64_t b_factor,
-                                  struct marked *marked)
+                                  struct picked *picked)
 {
-    cells_count_smaller(a, a_factor, b, b_factor, COUNTER_NBITS, marked);
+    cells_count_smaller(a, a_factor, b, b_factor, COUNTER_NBITS, picked);
 }
 
-static const struct compares compares = { .marking = counting_marking,
-                                          .count = counting_count_marked };
+static const struct compares compares = { .picking = counting_picking,
+                                          .count = counting_count_picked };
 
 static uint64_t counting_capacity(const struct geometry *g)
 {

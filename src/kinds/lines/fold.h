@@ -1,4 +1,4 @@
-/* fold.h - makes a small body of a large one whose marks lie at floor(x * units / 2^64), where
+/* fold.h - makes a small body of a large one whose picks lie at floor(x * units / 2^64), where
  * x depends on the key alone.
  *
  *   floor(floor(x * n f / 2^64) / f) = floor(x * n / 2^64)
@@ -8,8 +8,8 @@
  * filter had had n units from the beginning.
  *
  * A unit is a line or a block of lines in blocked filters, a line in counting ones, and a bit
- * in classic Bloom filters.  A body with several parts is folded as a whole, since no group of
- * units reaches from one part into the next.  The functions take any number of whole groups, so
+ * in classic Bloom filters.  A body with several bands is folded as a whole, since no group of
+ * units reaches from one band into the next.  The functions take any number of whole groups, so
  * a body can be folded piece by piece. */
 #ifndef FOLD_H
 #define FOLD_H

@@ -164,7 +164,7 @@ static uint64_t FOR_CPU(count_bits)(const uint8_t *bytes, uint64_t nbytes)
     return count;
 }
 
-/* The marks of 16 counters become the counts of 8 bytes, which are added up line by line. */
+/* The picks of 16 counters become the counts of 8 bytes, which are added up line by line. */
 static void FOR_CPU(count_counters)(const uint8_t *bytes, uint64_t nbytes, uint64_t *used,
                                     uint64_t *full)
 {

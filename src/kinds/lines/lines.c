@@ -9,30 +9,30 @@
 
 bool lines_in_range(const struct geometry *g)
 {
-    uint64_t part_lines = g->field[PART_LINES];
-    uint64_t parts = g->field[PARTS];
-    uint64_t marks = g->field[LINE_BITS];
-    return part_lines >= 1 && part_lines < UINT64_MAX / LINE_NBYTES / LINES_PARTS_MAX &&
-           parts >= 1 && parts <= LINES_PARTS_MAX && marks >= 1 && marks <= WORDS &&
-           g->field[TOGETHER] <= (parts > 1);
+    uint64_t band_lines = g->field[BAND_LINES];
+    uint64_t bands = g->field[BANDS];
+    uint64_t picks = g->field[LINE_BITS];
+    return band_lines >= 1 && band_lines < UINT64_MAX / LINE_NBYTES / LINES_BANDS_MAX &&
+           bands >= 1 && bands <= LINES_BANDS_MAX && picks >= 1 && picks <= WORDS &&
+           g->field[TOGETHER] <= (bands > 1);
 }
 
-/* Checks whether a key has a single mark.  Then the fpr is simply the share of marked cells,
+/* Checks whether a key picks a single cell.  Then the fpr is simply the share of picked cells,
  * which sizing.h deals with. */
-static bool lines_have_one_mark(const struct geometry *g)
+static bool lines_pick_one(const struct geometry *g)
 {
-    return g->field[PARTS] == 1 && g->field[LINE_BITS] == 1;
+    return g->field[BANDS] == 1 && g->field[LINE_BITS] == 1;
 }
 
-/* Returns how many cells all parts have. */
+/* Returns how many cells all bands have. */
 static double lines_cells(const struct geometry *g, unsigned cells)
 {
-    return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)(WORDS * cells);
+    return (double)g->field[BAND_LINES] * (double)g->field[BANDS] * (double)(WORDS * cells);
 }
 
 uint64_t lines_nbytes(const struct geometry *g)
 {
-    return g->field[PARTS] * g->field[PART_LINES] * LINE_NBYTES;
+    return g->field[BANDS] * g->field[BAND_LINES] * LINE_NBYTES;
 }
 
 /* ---- The rate: a mixture over the number of keys in a line --------------------------- */
@@ -50,26 +50,26 @@ static double choose(unsigned n, unsigned k)
     return c;
 }
 
-/* Returns the chance that one key leaves t given cells, in t different words, unmarked. */
-static double chance_untouched(unsigned t, unsigned marks, unsigned cells)
+/* Returns the chance that one key leaves t given cells, in t different words, unpicked. */
+static double chance_untouched(unsigned t, unsigned picks, unsigned cells)
 {
     double sum = 0;
-    for (unsigned s = 0; s <= t && s <= marks; s++)
-        if (marks - s <= WORDS - t)
-            sum += choose(t, s) * choose(WORDS - t, marks - s) * pow((cells - 1.0) / cells, s);
-    return sum / choose(WORDS, marks);
+    for (unsigned s = 0; s <= t && s <= picks; s++)
+        if (picks - s <= WORDS - t)
+            sum += choose(t, s) * choose(WORDS - t, picks - s) * pow((cells - 1.0) / cells, s);
+    return sum / choose(WORDS, picks);
 }
 
 /* Sets rate[i] to the fpr of a line of i keys: the chance that all cells of another key are
- * marked.  Uses inclusion and exclusion over the cells that are not marked, and takes the words
+ * picked.  Uses inclusion and exclusion over the cells that are not picked, and takes the words
  * of a key for a random subset of the 16. */
-static void fill_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
+static void fill_line_rates(double rate[LOAD_MAX], unsigned picks, unsigned cells)
 {
     for (unsigned i = 0; i < LOAD_MAX; i++)
         rate[i] = 0;
-    for (unsigned t = 0; t <= marks; t++) {
-        double term = choose(marks, t) * (t & 1 ? -1 : 1);
-        double untouched = chance_untouched(t, marks, cells);
+    for (unsigned t = 0; t <= picks; t++) {
+        double term = choose(picks, t) * (t & 1 ? -1 : 1);
+        double untouched = chance_untouched(t, picks, cells);
         for (unsigned i = 0; i < LOAD_MAX; i++) {
             rate[i] += term;
             term *= untouched;
@@ -85,31 +85,31 @@ static unsigned walk_word(unsigned walk, unsigned i)
     return (walk % WORDS + i * (2 * (walk / WORDS) + 1)) % WORDS;
 }
 
-/* With more marks than this, the refinement below adds less than a fifth of a percent. */
+/* With more picks than this, the refinement below adds less than a fifth of a percent. */
 enum { MARKS_REFINED = 12 };
 
 /* Refines the rates.  The words of a key are a progression, not a random subset, so two keys
  * share all or none of them a little more often.  At an fpr of 1e-3 that makes 1 % more false
  * positives: enough to break the promise, if it were left out.  Uses inclusion and exclusion
- * again, now over each subset of the words 0 .. marks-1 of the key that is asked.  (Every key
+ * again, now over each subset of the words 0 .. picks-1 of the key that is asked.  (Every key
  * can be turned into that one, and all others with it.)  Rates above .3 stay, since there it
  * does not matter. */
-static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
+static void refine_line_rates(double rate[LOAD_MAX], unsigned picks, unsigned cells)
 {
     double missed[WORDS + 1];
     uint32_t words[WALKS] = { 0 };
     uint8_t nbits[1U << MARKS_REFINED] = { 0 }; /* of each number: quicker than a call */
     unsigned loads = 0;
-    for (unsigned i = 1; i < 1U << marks; i++)
+    for (unsigned i = 1; i < 1U << picks; i++)
         nbits[i] = (uint8_t)(nbits[i / 2] + i % 2);
     for (unsigned n = 0; n <= WORDS; n++)
         missed[n] = pow((cells - 1.0) / cells, n);
     for (unsigned walk = 0; walk < WALKS; walk++)
-        for (unsigned i = 0; i < marks; i++)
+        for (unsigned i = 0; i < picks; i++)
             words[walk] |= UINT32_C(1) << walk_word(walk, i);
     for (; loads < LOAD_MAX && rate[loads] < 0.3; loads++)
         rate[loads] = 0;
-    for (unsigned subset = 0; subset < 1U << marks; subset++) {
+    for (unsigned subset = 0; subset < 1U << picks; subset++) {
         double untouched = 0, term = nbits[subset] & 1 ? -1 : 1;
         for (unsigned walk = 0; walk < WALKS; walk++)
             untouched += missed[nbits[words[walk] & subset]] / (double)WALKS;
@@ -126,28 +126,28 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned ce
 struct by_load {
     double rate[LOAD_MAX];   /* the mean over all blocks of this load */
     double spread[LOAD_MAX]; /* the standard deviation of the logarithm of their fprs */
-    double keys, blocks;     /* of one part: the load of a block is Binomial(keys, 1/blocks) */
+    double keys, blocks;     /* of one band: the load of a block is Binomial(keys, 1/blocks) */
 };
 
 /* Fills in the rates and their spread.  All lines of a block have the same keys, but a key has
- * different marks in each line: so the rate of a block is the product of the rates of its
- * lines.  Blocks of one load differ because they have different numbers of marked cells, and
+ * different picks in each line: so the rate of a block is the product of the rates of its
+ * lines.  Blocks of one load differ because they have different numbers of picked cells, and
  * these differ as the numbers of occupied bins do when balls are thrown at random.  (Simulated
- * for 2 to 16 marks and 4 to 60 keys, 200,000 lines each: the spread is true to 5 % from 8 keys
+ * for 2 to 16 picks and 4 to 60 keys, 200,000 lines each: the spread is true to 5 % from 8 keys
  * on, and the tails are a little lighter than those of a logarithmic normal distribution.)
  * Without 'refined' the rates are a little too low, and take much less time. */
 static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned cells,
                          bool refined)
 {
-    unsigned marks = (unsigned)g->field[LINE_BITS], lines = lines_of_block(g);
-    fill_line_rates(b->rate, marks, cells);
-    if (refined && marks <= MARKS_REFINED)
-        refine_line_rates(b->rate, marks, cells);
+    unsigned picks = (unsigned)g->field[LINE_BITS], lines = lines_of_block(g);
+    fill_line_rates(b->rate, picks, cells);
+    if (refined && picks <= MARKS_REFINED)
+        refine_line_rates(b->rate, picks, cells);
     for (unsigned i = 0; i < LOAD_MAX; i++) {
-        double more = refined && marks > MARKS_REFINED ? 1.002 : 1;
-        struct occupancy line = sizing_occupancy(WORDS * cells, (double)marks * i);
+        double more = refined && picks > MARKS_REFINED ? 1.002 : 1;
+        struct occupancy line = sizing_occupancy(WORDS * cells, (double)picks * i);
         b->rate[i] = pow(fmin(more * b->rate[i], 1), lines);
-        b->spread[i] = i ? marks * sqrt(lines * line.variance) / line.mean : 0;
+        b->spread[i] = i ? picks * sqrt(lines * line.variance) / line.mean : 0;
     }
 }
 
@@ -155,7 +155,7 @@ static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned c
 static void by_load_set(struct by_load *b, const struct geometry *g, double keys)
 {
     b->keys = floor(fmin(keys, 0x1p60));
-    b->blocks = (double)g->field[PART_LINES];
+    b->blocks = (double)g->field[BAND_LINES];
 }
 
 /* Goes through the loads from the most frequent one, the mode: first upwards, then downwards,
@@ -204,7 +204,7 @@ static double load_spread(const struct by_load *b, double load)
     return load < (double)LOAD_MAX ? b->spread[(unsigned)load] : 0;
 }
 
-/* How the fpr of a block is distributed, over all blocks of a part and all seeds. */
+/* How the fpr of a block is distributed, over all blocks of a band and all seeds. */
 struct moments {
     double rate; /* the mean */
 
@@ -243,11 +243,11 @@ static struct moments block_moments(const struct by_load *b)
 double lines_predict(const struct geometry *g, unsigned cells, double keys)
 {
     struct by_load b;
-    if (lines_have_one_mark(g))
+    if (lines_pick_one(g))
         return sizing_occupancy(lines_cells(g, cells), keys).mean;
     by_load_fill(&b, g, cells, true);
     by_load_set(&b, g, keys);
-    return pow(block_moments(&b).rate, lines_separate_parts(g));
+    return pow(block_moments(&b).rate, lines_separate_bands(g));
 }
 
 /* ---- The rate of all filters but one in 10^9 ------------------------------------------- */
@@ -373,26 +373,26 @@ static double log_chance_over(const struct by_load *b, const struct moments *m, 
 }
 
 /* Checks quickly whether the fpr may be kept: whether the product of the mean rates of all
- * parts, plus five deviations, is at most fpr. */
-static bool may_keep_rate(const struct by_load *b, double parts, double fpr)
+ * bands, plus five deviations, is at most fpr. */
+static bool may_keep_rate(const struct by_load *b, double bands, double fpr)
 {
     struct moments m = block_moments(b);
-    return pow(m.rate, parts) * (1 + 5 * sqrt(m.variance * parts / b->blocks)) <= fpr;
+    return pow(m.rate, bands) * (1 + 5 * sqrt(m.variance * bands / b->blocks)) <= fpr;
 }
 
-/* Checks whether the fpr is kept for all seeds but one in 10^9.  The parts are independent.  If
+/* Checks whether the fpr is kept for all seeds but one in 10^9.  The bands are independent.  If
  * their product is too large, then most often because all of them are a little too large, or
  * because one of them is: the bound is taken for both cases. */
-static bool keeps_rate(const struct by_load *b, double parts, double fpr)
+static bool keeps_rate(const struct by_load *b, double bands, double fpr)
 {
     const double enough = 9 * M_LN10;
     struct moments m = block_moments(b);
-    double mean = pow(m.rate, parts);
+    double mean = pow(m.rate, bands);
     if (mean <= 0)
         return true;
-    double each = m.rate * pow(fpr / mean, 1 / parts), one = m.rate * fpr / mean;
-    return parts * log_chance_over(b, &m, each, enough / parts) >= enough &&
-           (parts == 1 || log_chance_over(b, &m, one, enough) >= enough);
+    double each = m.rate * pow(fpr / mean, 1 / bands), one = m.rate * fpr / mean;
+    return bands * log_chance_over(b, &m, each, enough / bands) >= enough &&
+           (bands == 1 || log_chance_over(b, &m, one, enough) >= enough);
 }
 
 /* ---- Plan ------------------------------------------------------------------------------ */
@@ -405,29 +405,29 @@ struct trial {
     struct by_load by_load;
 };
 
-/* Sets the lines of a part, and checks with 'keeps' whether the fpr is kept. */
-static bool try_lines(struct trial *trial, uint64_t part_lines,
-                      bool (*keeps)(const struct by_load *b, double parts, double fpr))
+/* Sets the lines of a band, and checks with 'keeps' whether the fpr is kept. */
+static bool try_lines(struct trial *trial, uint64_t band_lines,
+                      bool (*keeps)(const struct by_load *b, double bands, double fpr))
 {
     struct geometry *g = &trial->g;
-    g->field[PART_LINES] = part_lines;
-    if (lines_have_one_mark(g))
-        return sizing_one_mark_fits(lines_cells(g, trial->cells), g->capacity, g->fpr);
+    g->field[BAND_LINES] = band_lines;
+    if (lines_pick_one(g))
+        return sizing_one_cell_fits(lines_cells(g, trial->cells), g->capacity, g->fpr);
     by_load_set(&trial->by_load, g, trial->keys(g));
-    return keeps(&trial->by_load, lines_separate_parts(g), g->fpr);
+    return keeps(&trial->by_load, lines_separate_bands(g), g->fpr);
 }
 
-static bool may_fit(void *context, uint64_t part_lines)
+static bool may_fit(void *context, uint64_t band_lines)
 {
-    return try_lines(context, part_lines, may_keep_rate);
+    return try_lines(context, band_lines, may_keep_rate);
 }
 
-static bool fits(void *context, uint64_t part_lines)
+static bool fits(void *context, uint64_t band_lines)
 {
-    return try_lines(context, part_lines, keeps_rate);
+    return try_lines(context, band_lines, keeps_rate);
 }
 
-/* Returns the fewest lines in a part that keep the fpr, or 0 if 'most' lines do not.  The quick
+/* Returns the fewest lines in a band that keep the fpr, or 0 if 'most' lines do not.  The quick
  * may_fit() gives a number a little below; from there the search goes up in growing steps until
  * lines fit, and then looks for the fewest in the last step. */
 static uint64_t fewest_lines(struct trial *trial, uint64_t most)
@@ -444,55 +444,55 @@ static uint64_t fewest_lines(struct trial *trial, uint64_t most)
     return 0;
 }
 
-/* Begins to try another number of marks. */
-static void trial_begin(struct trial *trial, unsigned marks)
+/* Begins to try another number of picks. */
+static void trial_begin(struct trial *trial, unsigned picks)
 {
-    trial->g.field[LINE_BITS] = marks;
+    trial->g.field[LINE_BITS] = picks;
     by_load_fill(&trial->by_load, &trial->g, trial->cells, true);
 }
 
-/* With TOGETHER the plan may take this many times the least memory to set fewer marks: each bit
+/* With TOGETHER the plan may take this many times the least memory to set fewer picks: each bit
  * that is set costs time on a disk or server. */
 static const double fewer_marks_cost = 1.03;
 
-/* Finds the number of marks that needs the fewest lines, with this number of parts.  With
- * TOGETHER, finds the fewest marks that need hardly more lines.  Returns false, and leaves g as
- * it was, if no number of marks reaches the fpr with 'best' lines in a part. */
-static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts, uint64_t best,
+/* Finds the number of picks that needs the fewest lines, with this number of bands.  With
+ * TOGETHER, finds the fewest picks that need hardly more lines.  Returns false, and leaves g as
+ * it was, if no number of picks reaches the fpr with 'best' lines in a band. */
+static bool plan_bands(struct geometry *g, unsigned cells, unsigned bands, uint64_t best,
                        double (*keys)(const struct geometry *g))
 {
-    enum { FEWER = 4, FEWER_TOGETHER = 5 }; /* marks than usual */
+    enum { FEWER = 4, FEWER_TOGETHER = 5 }; /* picks than usual */
     struct trial trial = { .g = *g, .cells = cells, .keys = keys };
-    unsigned most = (unsigned)fmin(ceil(-log2(g->fpr) / parts), WORDS);
+    unsigned most = (unsigned)fmin(ceil(-log2(g->fpr) / bands), WORDS);
     unsigned fewer = g->field[TOGETHER] ? FEWER_TOGETHER : FEWER;
     unsigned least = most > fewer ? most - fewer : 1;
-    if (g->fpr >= ONE_MARK_FPR)
+    if (g->fpr >= ONE_CELL_FPR)
         most = least = 1;
-    trial.g.field[PARTS] = parts;
+    trial.g.field[BANDS] = bands;
     bool found = false;
-    for (unsigned marks = most; marks >= least; marks--) {
-        uint64_t lines = (trial_begin(&trial, marks), fewest_lines(&trial, best));
+    for (unsigned picks = most; picks >= least; picks--) {
+        uint64_t lines = (trial_begin(&trial, picks), fewest_lines(&trial, best));
         if (!lines)
             continue;
         found = true;
         best = lines;
         *g = trial.g;
-        g->field[PART_LINES] = lines;
+        g->field[BAND_LINES] = lines;
     }
     uint64_t enough = (uint64_t)((double)best * fewer_marks_cost);
-    for (unsigned marks = least; found && g->field[TOGETHER] && marks < g->field[LINE_BITS];
-         marks++) {
-        uint64_t lines = (trial_begin(&trial, marks), fewest_lines(&trial, enough));
+    for (unsigned picks = least; found && g->field[TOGETHER] && picks < g->field[LINE_BITS];
+         picks++) {
+        uint64_t lines = (trial_begin(&trial, picks), fewest_lines(&trial, enough));
         if (!lines)
             continue;
         *g = trial.g;
-        g->field[PART_LINES] = lines;
+        g->field[BAND_LINES] = lines;
         break;
     }
     return found;
 }
 
-/* Returns a number of lines in a part that is far beyond the useful. */
+/* Returns a number of lines in a band that is far beyond the useful. */
 static uint64_t lines_beyond(const struct geometry *g)
 {
     return 64 * g->capacity + 4096;
@@ -508,7 +508,7 @@ static double line_worth(const struct geometry *g)
 /* Returns the memory, weighted by the lines of a key. */
 static double cost(const struct geometry *g)
 {
-    return (double)lines_nbytes(g) * pow(line_worth(g), (double)g->field[PARTS]);
+    return (double)lines_nbytes(g) * pow(line_worth(g), (double)g->field[BANDS]);
 }
 
 /* Below this fpr one line is never chosen: it takes a sixth more memory than two, and more the
@@ -521,17 +521,17 @@ static bool take_one_line(struct geometry *g, unsigned cells,
                           double (*keys)(const struct geometry *g))
 {
     uint64_t most = (uint64_t)((double)lines_nbytes(g) * line_worth(g)) / LINE_NBYTES;
-    return g->field[PARTS] == 2 && !g->field[TOGETHER] && g->fpr >= one_line_least &&
-           plan_parts(g, cells, 1, most, keys);
+    return g->field[BANDS] == 2 && !g->field[TOGETHER] && g->fpr >= one_line_least &&
+           plan_bands(g, cells, 1, most, keys);
 }
 
 /* Gives a key more lines as long as each of them is worth it. */
 static void take_more_lines(struct geometry *g, unsigned cells,
                             double (*keys)(const struct geometry *g))
 {
-    unsigned parts = (unsigned)g->field[PARTS];
-    for (struct geometry more = *g; ++parts <= LINES_PARTS_MAX; *g = more)
-        if (!plan_parts(&more, cells, parts, lines_beyond(g), keys) || cost(&more) >= cost(g))
+    unsigned bands = (unsigned)g->field[BANDS];
+    for (struct geometry more = *g; ++bands <= LINES_BANDS_MAX; *g = more)
+        if (!plan_bands(&more, cells, bands, lines_beyond(g), keys) || cost(&more) >= cost(g))
             break;
 }
 
@@ -546,21 +546,21 @@ int lines_plan(struct geometry *g, unsigned cells, double one_line,
 {
     const double fpr = g->fpr * (1 + 1e-9); /* rounding may make a computed 1e-3 less */
     bool together = g->field[TOGETHER];
-    bool fast = preference == PERHAPS_PREFER_FAST || g->fpr >= ONE_MARK_FPR;
+    bool fast = preference == PERHAPS_PREFER_FAST || g->fpr >= ONE_CELL_FPR;
     bool compact = preference == PERHAPS_PREFER_COMPACT && !fast;
-    unsigned parts = fast || fpr >= one_line ? 1 : together && fpr < 1e-6 ? 3 : 2;
+    unsigned bands = fast || fpr >= one_line ? 1 : together && fpr < 1e-6 ? 3 : 2;
     if (compact && together)
-        parts++;
-    while (!plan_parts(g, cells, parts, lines_beyond(g), keys))
-        if (++parts > LINES_PARTS_MAX)
+        bands++;
+    while (!plan_bands(g, cells, bands, lines_beyond(g), keys))
+        if (++bands > LINES_BANDS_MAX)
             return PERHAPS_ERR_LIMIT;
-    if (parts > 1 && (!together || g->capacity <= SMALL_TOGETHER) &&
+    if (bands > 1 && (!together || g->capacity <= SMALL_TOGETHER) &&
         !take_one_line(g, cells, keys))
         take_more_lines(g, cells, keys);
-    if (compact && !together && g->field[PARTS] < LINES_PARTS_MAX)
-        plan_parts(g, cells, (unsigned)g->field[PARTS] + 1, lines_beyond(g), keys);
+    if (compact && !together && g->field[BANDS] < LINES_BANDS_MAX)
+        plan_bands(g, cells, (unsigned)g->field[BANDS] + 1, lines_beyond(g), keys);
     if (!together)
-        g->field[PART_LINES] = fold_round_up(g->field[PART_LINES]);
+        g->field[BAND_LINES] = fold_round_up(g->field[BAND_LINES]);
     return 0;
 }
 
@@ -569,14 +569,14 @@ static bool may_be_too_many(void *context, uint64_t capacity)
 {
     struct trial *trial = context;
     trial->g.capacity = capacity;
-    return !may_fit(trial, trial->g.field[PART_LINES]);
+    return !may_fit(trial, trial->g.field[BAND_LINES]);
 }
 
 static bool are_too_many(void *context, uint64_t capacity)
 {
     struct trial *trial = context;
     trial->g.capacity = capacity;
-    return !fits(trial, trial->g.field[PART_LINES]);
+    return !fits(trial, trial->g.field[BAND_LINES]);
 }
 
 /* The quick may_fit() gives a number a little above; from there the search goes down in growing
@@ -601,15 +601,15 @@ static double rate_at(void *context, double keys)
 {
     struct trial *trial = context;
     by_load_set(&trial->by_load, &trial->g, keys);
-    return pow(block_moments(&trial->by_load).rate, lines_separate_parts(&trial->g));
+    return pow(block_moments(&trial->by_load).rate, lines_separate_bands(&trial->g));
 }
 
 /* Rates that are not refined are good enough here. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
 {
     struct trial trial = { .g = *g, .cells = cells };
-    if (lines_have_one_mark(g))
-        return sizing_one_mark_limit(lines_cells(g, cells), g->fpr);
+    if (lines_pick_one(g))
+        return sizing_one_cell_limit(lines_cells(g, cells), g->fpr);
     by_load_fill(&trial.by_load, g, cells, false);
     return sizing_key_limit(g->capacity, g->fpr, rate_at, &trial);
 }
@@ -617,7 +617,7 @@ uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
 double lines_counted(const struct geometry *g, unsigned cells, double keys)
 {
     struct trial trial = { .g = *g, .cells = cells };
-    if (lines_have_one_mark(g))
+    if (lines_pick_one(g))
         return lines_predict(g, cells, keys) * lines_cells(g, cells);
     by_load_fill(&trial.by_load, g, cells, false);
     return sizing_counted(keys, rate_at, &trial);

@@ -1,11 +1,11 @@
 /* lines.h - what blocked and counting filters share: fpr, plan, fill, and loops.
  *
- * The body has a few parts, and a key has one cache line in each part.  In each of its lines a
- * key marks one cell in each of several of the 16 words.  A word has 'cells' cells: bits, or
- * counters of several bits.  Both kinds have the same fields: PART_LINES, PARTS, and LINE_BITS,
- * which is the number of marks of a key in a line.
+ * The body has a few bands, and a key has one cache line in each band.  In each of its lines a
+ * key picks one cell in each of several of the 16 words.  A word has 'cells' cells: bits, or
+ * counters of several bits.  Both kinds have the same fields: BAND_LINES, BANDS, and LINE_BITS,
+ * which is the number of picks of a key in a line.
  *
- * With field TOGETHER the body is PART_LINES blocks of PARTS lines instead, and the lines of a
+ * With field TOGETHER the body is BAND_LINES blocks of BANDS lines instead, and the lines of a
  * key are one block.  One read fetches them all.  The fpr is a little higher, since a block
  * that got many keys is full in all its lines.  Kinds without this field have 0 there. */
 #ifndef LINES_H
@@ -15,24 +15,24 @@
 #include "../../filter/filter.h"
 #include "owners.h"
 
-/* ---- Where the marks of a key lie: part of the file format (doc/FORMAT.md) --------------- */
+/* ---- Where the picks of a key lie: part of the file format (doc/FORMAT.md) --------------- */
 
-enum { PART_LINES, PARTS, LINE_BITS, TOGETHER }; /* its fields */
+enum { BAND_LINES, BANDS, LINE_BITS, TOGETHER }; /* its fields */
 
-/* Returns the hash that gives the line of a key in the next part, and its marks there. */
-static inline struct keyhash blocked_next_part(struct keyhash key)
+/* Returns the hash that gives the line of a key in the next band, and its picks there. */
+static inline struct keyhash blocked_next_band(struct keyhash key)
 {
     return (struct keyhash){ .place = key.place * ODD_GOLDEN, .mark = key.mark * ODD_PI };
 }
 
-/* Returns where in its part the line of a key begins, in bytes. */
-static inline uint64_t blocked_line_offset(struct keyhash key, uint64_t part_lines)
+/* Returns where in its band the line of a key begins, in bytes. */
+static inline uint64_t blocked_line_offset(struct keyhash key, uint64_t band_lines)
 {
-    return scale64(key.place, part_lines) * LINE_NBYTES;
+    return scale64(key.place, band_lines) * LINE_NBYTES;
 }
 
-/* With TOGETHER: returns where in the body the block of a key begins, in bytes.  The marks in
- * the n-th line of the block are those that the key would have in the n-th part. */
+/* With TOGETHER: returns where in the body the block of a key begins, in bytes.  The picks in
+ * the n-th line of the block are those that the key would have in the n-th band. */
 static inline uint64_t blocked_block_offset(struct keyhash key, uint64_t blocks,
                                             uint64_t block_lines)
 {
@@ -75,7 +75,7 @@ static inline unsigned blocked_bit(uint32_t factor, unsigned i)
  * of 4 bits, and a step of the walk gives one of these instead of one of 32 bits. */
 enum { COUNTER_NBITS = 4, COUNTER_MAX = 15, WORD_COUNTERS = WORD_NBITS / COUNTER_NBITS };
 
-/* A counting filter has one more line behind the last part.  The first number there is how many
+/* A counting filter has one more line behind the last band.  The first number there is how many
  * counters are not zero, the second how many are at COUNTER_MAX. */
 enum { COUNTERS_USED, COUNTERS_FULL };
 
@@ -133,8 +133,8 @@ typedef size_t counting_changer(const struct body *b, const struct keyhash *keys
                                 const struct keyhash *ahead, size_t n, enum count_change change,
                                 bool *answer, struct count_tally *tally);
 
-/* Returns the table that the loops need for so many marks of a key in a line: 1 to 16. */
-const void *lines_table(uint64_t marks);
+/* Returns the table that the loops need for so many picks of a key in a line: 1 to 16. */
+const void *lines_table(uint64_t picks);
 
 /* [0] for filters that have one line a key, [1] for those that have several. */
 extern const struct loops blocked_loops[2][CPU_COUNT];
@@ -156,7 +156,7 @@ size_t blocked_add_atomic(const struct body *b, const struct keyhash *keys,
 
 /* ---- Rate, plan and fill ---------------------------------------------------------------- */
 
-enum { LINES_PARTS_MAX = 8, WORDS = LINE_WORDS };
+enum { LINES_BANDS_MAX = 8, WORDS = LINE_WORDS };
 
 /* How many different sets of words keys choose: 16 starts by 4 strides.  (There are 8 strides,
  * but a stride and its negative give the same sets.) */
@@ -166,18 +166,18 @@ enum { WALKS = WORDS * 4 };
  * else a single line.  Return how many lines a block has, and how many blocks a key has. */
 static inline unsigned lines_of_block(const struct geometry *g)
 {
-    return g->field[TOGETHER] ? (unsigned)g->field[PARTS] : 1;
+    return g->field[TOGETHER] ? (unsigned)g->field[BANDS] : 1;
 }
 
-static inline unsigned lines_separate_parts(const struct geometry *g)
+static inline unsigned lines_separate_bands(const struct geometry *g)
 {
-    return g->field[TOGETHER] ? 1 : (unsigned)g->field[PARTS];
+    return g->field[TOGETHER] ? 1 : (unsigned)g->field[BANDS];
 }
 
 /* Checks whether the fields are in their ranges.  They may come from an enemy's file. */
 bool lines_in_range(const struct geometry *g);
 
-/* Returns the size of all parts in bytes.  The geometry is in range. */
+/* Returns the size of all bands in bytes.  The geometry is in range. */
 uint64_t lines_nbytes(const struct geometry *g);
 
 /* Returns the fpr with 'keys' different keys, the mean over all seeds. */
@@ -187,7 +187,7 @@ double lines_predict(const struct geometry *g, unsigned cells, double keys);
  * all seeds but one in 10^9.  A key has one line if fpr >= one_line.  Else it has one line more
  * as long as its filter would take over an eighth more memory without that line.  FAST takes
  * one line where the fpr can be reached with one, and COMPACT takes one more than usual.  With
- * TOGETHER the plan takes up to 3 % more memory to set fewer marks.  Without
+ * TOGETHER the plan takes up to 3 % more memory to set fewer picks.  Without
  * TOGETHER the number of lines is rounded by fold_round_up().  Returns 0 or
  * PERHAPS_ERR_LIMIT. */
 int lines_plan(struct geometry *g, unsigned cells, double one_line,
@@ -206,11 +206,11 @@ void lines_look(const struct geometry *g, unsigned cells, enum cpu cpu, const ui
                 uint64_t nbytes, struct folded *folded);
 double lines_folded_rate(const struct geometry *g, const struct folded *folded);
 
-/* Does what marking() of struct compares does. */
-void lines_marking(const struct geometry *g, unsigned cells, struct marking *m);
+/* Does what picking() of struct compares does. */
+void lines_picking(const struct geometry *g, unsigned cells, struct picking *m);
 
 /* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
- * whose cells were all marked before. */
+ * whose cells were all picked before. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
 
 /* Returns how many of 'keys' different keys mark a cell when they are added, in expectation. */
@@ -219,16 +219,16 @@ double lines_counted(const struct geometry *g, unsigned cells, double keys);
 /* Returns the most keys, 'most' at most, with which the mean fpr over all seeds is kept. */
 double lines_keys_within(const struct geometry *g, unsigned cells, double most);
 
-/* The fprs of several lines, and how many of their cells are marked. */
+/* The fprs of several lines, and how many of their cells are picked. */
 enum { LINES_AT_ONCE = 16 };
 struct line_rates {
     float rate[LINES_AT_ONCE];
-    uint32_t marked[LINES_AT_ONCE];
+    uint32_t picked[LINES_AT_ONCE];
 };
 
 /* Computes the fprs of LINES_AT_ONCE lines: the chance that all cells of a random key are
- * marked.  The words of the lines are read only once, since other threads may add. */
-typedef void line_rater(const uint8_t *lines, unsigned marks, unsigned cells,
+ * picked.  The words of the lines are read only once, since other threads may add. */
+typedef void line_rater(const uint8_t *lines, unsigned picks, unsigned cells,
                         struct line_rates *rates);
 extern line_rater *const lines_rates[CPU_COUNT];
 

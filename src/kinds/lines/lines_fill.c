@@ -18,8 +18,8 @@ static struct line line_read(const uint8_t *at)
     return line;
 }
 
-/* Counts the marked cells of each word: set bits, or counters that are not zero. */
-static void line_marked(const struct line *line, unsigned cells, uint32_t marked[WORDS])
+/* Counts the picked cells of each word: set bits, or counters that are not zero. */
+static void line_picked(const struct line *line, unsigned cells, uint32_t picked[WORDS])
 {
     for (unsigned w = 0; w < WORDS; w++) {
         uint32_t word = line->word[w];
@@ -27,33 +27,33 @@ static void line_marked(const struct line *line, unsigned cells, uint32_t marked
             word |= word >> 1;
             word = (word | word >> 2) & UINT32_C(0x11111111);
         }
-        marked[w] = bits_set32(word);
+        picked[w] = bits_set32(word);
     }
 }
 
-/* Returns how many cells of the line are marked. */
-static unsigned line_count(const uint32_t marked[WORDS])
+/* Returns how many cells of the line are picked. */
+static unsigned line_count(const uint32_t picked[WORDS])
 {
     unsigned count = 0;
     for (unsigned w = 0; w < WORDS; w++)
-        count += marked[w];
+        count += picked[w];
     return count;
 }
 
 /* A survey of blocks.  To compute the fpr of a line takes several times as long as to guess it
- * from the number of its marked cells.  So where not all blocks are looked at, the fpr of each
+ * from the number of its picked cells.  So where not all blocks are looked at, the fpr of each
  * block is guessed, and that of some is computed, too; they show by which factor the guesses
  * are wrong. */
 struct survey {
     const struct geometry *g;
     enum cpu cpu;
-    unsigned cells, marks, lines; /* cells of a word, marks of a line, lines of a block */
-    double marked, blocks;        /* of all blocks surveyed: their marked cells, their number */
+    unsigned cells, picks, lines; /* cells of a word, picks of a line, lines of a block */
+    double picked, blocks;        /* of all blocks surveyed: their picked cells, their number */
 
-    /* For each part, sums over its blocks: the guesses; the guesses for the blocks that were
+    /* For each band, sums over its blocks: the guesses; the guesses for the blocks that were
      * computed as well; the computed fprs; and the number of blocks. */
-    double guess[LINES_PARTS_MAX], guess_both[LINES_PARTS_MAX], exact[LINES_PARTS_MAX],
-        count[LINES_PARTS_MAX];
+    double guess[LINES_BANDS_MAX], guess_both[LINES_BANDS_MAX], exact[LINES_BANDS_MAX],
+        count[LINES_BANDS_MAX];
 };
 
 /* Returns x^n: quicker than pow() for small whole n. */
@@ -75,80 +75,80 @@ static void survey_begin(struct survey *s, const struct geometry *g, unsigned ce
     *s = (struct survey){ .g = g,
                           .cpu = cpu,
                           .cells = cells,
-                          .marks = (unsigned)g->field[LINE_BITS],
+                          .picks = (unsigned)g->field[LINE_BITS],
                           .lines = lines_of_block(g) };
 }
 
-/* Computes the fprs of blocks of a part that lie side by side, and adds them up.  Where fewer
+/* Computes the fprs of blocks of a band that lie side by side, and adds them up.  Where fewer
  * lines are left than are computed at once, it computes a copy with clear lines behind them. */
-static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t part)
+static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t band)
 {
     const uint64_t most = LINES_AT_ONCE / s->lines, block_nbytes = s->lines * LINE_NBYTES;
     struct line copy[LINES_AT_ONCE] = { 0 };
     struct line_rates rates;
     s->blocks += (double)blocks;
-    s->count[part] += (double)blocks;
+    s->count[band] += (double)blocks;
     for (uint64_t n; blocks; blocks -= n, block += n * block_nbytes) {
         n = blocks < most ? blocks : most;
         bool whole = n * s->lines == LINES_AT_ONCE;
         for (uint64_t i = 0; !whole && i < n * s->lines; i++)
             copy[i] = line_read(block + i * LINE_NBYTES);
-        lines_rates[s->cpu](whole ? block : (const uint8_t *)copy, s->marks, s->cells, &rates);
+        lines_rates[s->cpu](whole ? block : (const uint8_t *)copy, s->picks, s->cells, &rates);
         for (uint64_t i = 0, line = 0; i < n; i++) {
             double rate = 1;
             for (unsigned j = 0; j < s->lines; j++, line++) {
                 rate *= rates.rate[line];
-                s->marked += rates.marked[line];
+                s->picked += rates.picked[line];
             }
-            s->exact[part] += rate;
+            s->exact[band] += rate;
         }
     }
 }
 
-/* Adds the guess for a block of a part to the survey; with 'exact', computes its fpr, too. */
-static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
+/* Adds the guess for a block of a band to the survey; with 'exact', computes its fpr, too. */
+static void survey_block(struct survey *s, const uint8_t *block, uint64_t band, bool exact)
 {
-    double guess = 1, marked = 0;
+    double guess = 1, picked = 0;
     for (unsigned i = 0; i < s->lines; i++) {
         struct line line = line_read(block + i * LINE_NBYTES);
         uint32_t cells[WORDS];
-        line_marked(&line, s->cells, cells);
+        line_picked(&line, s->cells, cells);
         unsigned count = line_count(cells);
-        marked += count;
-        guess *= power(count / (double)(WORDS * s->cells), s->marks);
+        picked += count;
+        guess *= power(count / (double)(WORDS * s->cells), s->picks);
     }
-    s->guess[part] += guess;
+    s->guess[band] += guess;
     if (exact) {
-        s->guess_both[part] += guess;
-        survey_exact(s, block, 1, part);
+        s->guess_both[band] += guess;
+        survey_exact(s, block, 1, band);
         return;
     }
-    s->marked += marked;
+    s->picked += picked;
     s->blocks++;
-    s->count[part]++;
+    s->count[band]++;
 }
 
-/* Returns load and fpr.  The fpr of a filter is the product of the mean fprs of its parts. */
+/* Returns load and fpr.  The fpr of a filter is the product of the mean fprs of its bands. */
 static struct fill survey_end(const struct survey *s)
 {
     struct fill fill = { .fpr = 1 };
-    for (unsigned part = 0; part < lines_separate_parts(s->g); part++) {
-        double sum = s->exact[part];
-        if (s->guess[part] > 0)
-            sum = s->guess_both[part] > 0 ? sum / s->guess_both[part] * s->guess[part]
-                                          : s->guess[part];
-        fill.fpr *= s->count[part] > 0 ? sum / s->count[part] : 1;
+    for (unsigned band = 0; band < lines_separate_bands(s->g); band++) {
+        double sum = s->exact[band];
+        if (s->guess[band] > 0)
+            sum = s->guess_both[band] > 0 ? sum / s->guess_both[band] * s->guess[band]
+                                          : s->guess[band];
+        fill.fpr *= s->count[band] > 0 ? sum / s->count[band] : 1;
     }
-    fill.load = s->marked / (s->blocks * s->lines * (double)(WORDS * s->cells));
+    fill.load = s->picked / (s->blocks * s->lines * (double)(WORDS * s->cells));
     return fill;
 }
 
 /* Surveys all blocks of a body. */
 static void survey_all(struct survey *s, const uint8_t *body)
 {
-    uint64_t blocks = s->g->field[PART_LINES];
-    for (unsigned part = 0; part < lines_separate_parts(s->g); part++)
-        survey_exact(s, body + part * blocks * s->lines * LINE_NBYTES, blocks, part);
+    uint64_t blocks = s->g->field[BAND_LINES];
+    for (unsigned band = 0; band < lines_separate_bands(s->g); band++)
+        survey_exact(s, body + band * blocks * s->lines * LINE_NBYTES, blocks, band);
 }
 
 /* Surveys the blocks of an even sample, or all blocks of a small body.  Skips a block whose
@@ -160,7 +160,7 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most
     struct survey s;
     survey_begin(&s, g, cells, f->cpu);
     uint64_t block_nbytes = s.lines * LINE_NBYTES, number = 0;
-    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES], nbytes = lines_nbytes(g);
+    uint64_t band_nbytes = block_nbytes * g->field[BAND_LINES], nbytes = lines_nbytes(g);
     if (nbytes <= most_nbytes / GUESSED) {
         survey_all(&s, f->body.bytes);
         return survey_end(&s);
@@ -168,51 +168,51 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most
     for (struct sample at = sample_begin(nbytes, most_nbytes); sample_next(&at);) {
         uint64_t first = (at.offset + block_nbytes - 1) / block_nbytes;
         for (uint64_t b = first * block_nbytes; b < at.end; b += block_nbytes, number++)
-            survey_block(&s, f->body.bytes + b, b / part_nbytes, number % GUESSED == 0);
+            survey_block(&s, f->body.bytes + b, b / band_nbytes, number % GUESSED == 0);
     }
     return survey_end(&s);
 }
 
-static void mark_line(struct line *line, uint64_t mark, unsigned marks)
+static void pick_in_line(struct line *line, uint64_t mark, unsigned picks)
 {
     struct blocked_walk walk = blocked_walk_start(mark);
-    for (unsigned i = 0; i < marks; i++) {
+    for (unsigned i = 0; i < picks; i++) {
         line->word[walk.word] |= UINT32_C(1) << blocked_bit(walk.factor, i);
         walk.word = (walk.word + walk.stride) % WORDS;
     }
 }
 
-/* Surveys blocks of a part that lie side by side. */
-static void survey_run(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t part,
+/* Surveys blocks of a band that lie side by side. */
+static void survey_run(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t band,
                        bool exact)
 {
     if (exact)
-        survey_exact(s, block, blocks, part);
+        survey_exact(s, block, blocks, band);
     for (uint64_t b = 0; b < blocks && !exact; b++)
-        survey_block(s, block + b * s->lines * LINE_NBYTES, part, false);
+        survey_block(s, block + b * s->lines * LINE_NBYTES, band, false);
 }
 
 /* Returns the fpr that the filter would have with one key more.  Surveys copies of the key's
  * blocks with its bits set, and changes nothing. */
 static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
 {
-    struct line copy[LINES_PARTS_MAX];
+    struct line copy[LINES_BANDS_MAX];
     const struct geometry *g = &f->geometry;
     struct survey s;
     survey_begin(&s, g, WORD_NBITS, f->cpu);
-    uint64_t nblocks = g->field[PART_LINES], block_nbytes = s.lines * LINE_NBYTES;
+    uint64_t nblocks = g->field[BAND_LINES], block_nbytes = s.lines * LINE_NBYTES;
     const uint8_t *block = f->body.bytes;
-    for (unsigned part = 0; part < lines_separate_parts(g); part++) {
+    for (unsigned band = 0; band < lines_separate_bands(g); band++) {
         uint64_t own = scale64(key.place, nblocks);
         const uint8_t *line = block + own * block_nbytes;
-        survey_run(&s, block, own, part, exact);
-        survey_run(&s, line + block_nbytes, nblocks - own - 1, part, exact);
+        survey_run(&s, block, own, band, exact);
+        survey_run(&s, line + block_nbytes, nblocks - own - 1, band, exact);
         for (unsigned i = 0; i < s.lines; i++, line += LINE_NBYTES) {
             copy[i] = line_read(line);
-            mark_line(&copy[i], key.mark, s.marks);
-            key = blocked_next_part(key);
+            pick_in_line(&copy[i], key.mark, s.picks);
+            key = blocked_next_band(key);
         }
-        survey_run(&s, (const uint8_t *)copy, 1, part, exact);
+        survey_run(&s, (const uint8_t *)copy, 1, band, exact);
         block += nblocks * block_nbytes;
     }
     return survey_end(&s).fpr;
@@ -230,12 +230,12 @@ double lines_rate_with(const perhaps_filter *f, struct keyhash key)
 
 uint64_t lines_units(const struct geometry *g)
 {
-    return g->field[PART_LINES];
+    return g->field[BAND_LINES];
 }
 
 void lines_divide(struct geometry *g, uint64_t factor)
 {
-    g->field[PART_LINES] /= factor;
+    g->field[BAND_LINES] /= factor;
 }
 
 uint64_t lines_unit_nbytes(const struct geometry *g)
@@ -243,58 +243,58 @@ uint64_t lines_unit_nbytes(const struct geometry *g)
     return (uint64_t)lines_of_block(g) * LINE_NBYTES;
 }
 
-/* A piece may reach from one part into the next. */
+/* A piece may reach from one band into the next. */
 void lines_look(const struct geometry *g, unsigned cells, enum cpu cpu, const uint8_t *bytes,
                 uint64_t nbytes, struct folded *folded)
 {
     uint64_t block_nbytes = lines_unit_nbytes(g);
-    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES];
+    uint64_t band_nbytes = block_nbytes * g->field[BAND_LINES];
     for (uint64_t n; nbytes; nbytes -= n, bytes += n, folded->nbytes += n) {
-        uint64_t part = folded->nbytes / part_nbytes;
-        uint64_t left = part_nbytes - folded->nbytes % part_nbytes;
+        uint64_t band = folded->nbytes / band_nbytes;
+        uint64_t left = band_nbytes - folded->nbytes % band_nbytes;
         struct survey s;
         n = nbytes < left ? nbytes : left;
         survey_begin(&s, g, cells, cpu);
-        s.exact[part] = folded->rates[part];
-        survey_exact(&s, bytes, n / block_nbytes, part);
-        folded->rates[part] = s.exact[part];
+        s.exact[band] = folded->rates[band];
+        survey_exact(&s, bytes, n / block_nbytes, band);
+        folded->rates[band] = s.exact[band];
     }
 }
 
 double lines_folded_rate(const struct geometry *g, const struct folded *folded)
 {
     double rate = 1;
-    for (unsigned part = 0; part < lines_separate_parts(g); part++)
-        rate *= folded->rates[part] / (double)g->field[PART_LINES];
+    for (unsigned band = 0; band < lines_separate_bands(g); band++)
+        rate *= folded->rates[band] / (double)g->field[BAND_LINES];
     return rate;
 }
 
 /* ---- Two filters ------------------------------------------------------------------------ */
 
-/* A key has one of the blocks of a part, and in each line of the block it marks 'marks' of the
- * 16 words, each in one cell.  Which two words of a line it marks depends a little on their
+/* A key has one of the blocks of a band, and in each line of the block it picks 'picks' of the
+ * 16 words, each in one cell.  Which two words of a line it picks depends a little on their
  * distance (walks are progressions); all pairs count as the mean pair here, which makes errors
- * one percent too small at most.  Separate parts are independent. */
-void lines_marking(const struct geometry *g, unsigned cells, struct marking *m)
+ * one percent too small at most.  Separate bands are independent. */
+void lines_picking(const struct geometry *g, unsigned cells, struct picking *m)
 {
-    double marks = (double)g->field[LINE_BITS], lines = lines_of_block(g), words = WORDS;
-    double blocks = (double)g->field[PART_LINES], line_cells = words * cells;
-    double in_line = marks / line_cells, chance = in_line / blocks;
-    double both_words = marks * (marks - 1) / (words * (words - 1)) / ((double)cells * cells);
+    double picks = (double)g->field[LINE_BITS], lines = lines_of_block(g), words = WORDS;
+    double blocks = (double)g->field[BAND_LINES], line_cells = words * cells;
+    double in_line = picks / line_cells, chance = in_line / blocks;
+    double both_words = picks * (picks - 1) / (words * (words - 1)) / ((double)cells * cells);
     const struct {
-        double cells, both; /* the chance that a key marks the given cell and one of these */
+        double cells, both; /* the chance that a key picks the given cell and one of these */
     } group[] = {
         { cells - 1.0, 0 },                                       /* of the same word */
         { line_cells - cells, both_words / blocks },              /* of other words */
         { (lines - 1) * line_cells, in_line * in_line / blocks }, /* of lines of the block */
         { (blocks - 1) * lines * line_cells, 0 },                 /* of other blocks */
     };
-    *m = (struct marking){ .cells = lines * lines_separate_parts(g) * blocks * line_cells,
+    *m = (struct picking){ .cells = lines * lines_separate_bands(g) * blocks * line_cells,
                            .chance = chance,
                            .ngroups = sizeof group / sizeof *group };
     for (unsigned i = 0; i < m->ngroups; i++) {
         double more = (group[i].both - chance * chance) / ((1 - chance) * (1 - chance));
-        m->group[i] = (struct marking_group){ group[i].cells, log1p(more) };
+        m->group[i] = (struct picking_group){ group[i].cells, log1p(more) };
     }
 }
 
@@ -304,11 +304,11 @@ void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *read
 {
     const struct geometry *g = &f->geometry;
     uint64_t block_nbytes = (uint64_t)lines_of_block(g) * LINE_NBYTES;
-    const uint8_t *part = f->body.bytes;
-    for (unsigned i = 0; i < lines_separate_parts(g); i++) {
-        uint64_t block = scale64(key.place, g->field[PART_LINES]);
-        reads_add(reads, part + block * block_nbytes, block_nbytes);
-        part += g->field[PART_LINES] * block_nbytes;
-        key = blocked_next_part(key);
+    const uint8_t *band = f->body.bytes;
+    for (unsigned i = 0; i < lines_separate_bands(g); i++) {
+        uint64_t block = scale64(key.place, g->field[BAND_LINES]);
+        reads_add(reads, band + block * block_nbytes, block_nbytes);
+        band += g->field[BAND_LINES] * block_nbytes;
+        key = blocked_next_band(key);
     }
 }

@@ -4,7 +4,7 @@
 /* 16 starts by 8 odd strides. */
 enum { WALK_COUNT = 128, WALK_SHIFT = 25 };
 
-/* All walks through a line, for each number of marks: the constant of each word's step, and 0
+/* All walks through a line, for each number of picks: the constant of each word's step, and 0
  * for a word to which the walk does not come.  A vector loop deals with all words at once and
  * needs this; the constants are odd, so the lowest bit tells whether the walk comes.  A table
  * is filled in when the first filter needs it. */
@@ -16,21 +16,21 @@ struct walks {
 static struct walks walks[LINE_WORDS] __attribute__((aligned(64)));
 
 /* If several threads get here at once, they write the same numbers. */
-const void *lines_table(uint64_t marks)
+const void *lines_table(uint64_t picks)
 {
     static bool filled[LINE_WORDS];
-    struct walks *w = &walks[marks - 1];
-    if (__atomic_load_n(&filled[marks - 1], __ATOMIC_ACQUIRE))
+    struct walks *w = &walks[picks - 1];
+    if (__atomic_load_n(&filled[picks - 1], __ATOMIC_ACQUIRE))
         return w;
     for (unsigned i = 0; i < LINE_WORDS; i++)
         __atomic_store_n(&w->ones[i], 1, __ATOMIC_RELAXED);
     for (unsigned walk = 0; walk < WALK_COUNT; walk++)
-        for (unsigned i = 0; i < marks; i++) {
+        for (unsigned i = 0; i < picks; i++) {
             struct blocked_walk at = blocked_walk_start((uint64_t)walk << WALK_SHIFT);
             unsigned word = (at.word + i * at.stride) % LINE_WORDS;
             __atomic_store_n(&w->row[walk][word], blocked_factors[i], __ATOMIC_RELAXED);
         }
-    __atomic_store_n(&filled[marks - 1], true, __ATOMIC_RELEASE);
+    __atomic_store_n(&filled[picks - 1], true, __ATOMIC_RELEASE);
     return w;
 }
 
@@ -50,53 +50,53 @@ static ALWAYS_INLINE const void *ones_of(const struct body *b)
 
 /* ---- Where the lines are ----------------------------------------------------------------- */
 
-/* Where the lines of a key lie: one in each part, or together in a block.  Each caller of the
+/* Where the lines of a key lie: one in each band, or together in a block.  Each caller of the
  * inlined loops makes this from what it knows, so that no loop checks it again for each key. */
 struct line_places {
-    uint64_t part_lines;
-    uint64_t parts;
+    uint64_t band_lines;
+    uint64_t bands;
     bool together;
 };
 
 static ALWAYS_INLINE struct line_places places_in_one(const struct body *b)
 {
-    return (struct line_places){ .part_lines = b->field[PART_LINES], .parts = 1 };
+    return (struct line_places){ .band_lines = b->field[BAND_LINES], .bands = 1 };
 }
 
-static ALWAYS_INLINE struct line_places places_in_parts(const struct body *b)
+static ALWAYS_INLINE struct line_places places_in_bands(const struct body *b)
 {
-    return (struct line_places){ .part_lines = b->field[PART_LINES], .parts = b->field[PARTS] };
+    return (struct line_places){ .band_lines = b->field[BAND_LINES], .bands = b->field[BANDS] };
 }
 
 static ALWAYS_INLINE struct line_places places_together(const struct body *b)
 {
-    return (struct line_places){ .part_lines = b->field[PART_LINES],
-                                 .parts = b->field[PARTS],
+    return (struct line_places){ .band_lines = b->field[BAND_LINES],
+                                 .bands = b->field[BANDS],
                                  .together = true };
 }
 
 static ALWAYS_INLINE struct line_places places_of(const struct body *b)
 {
-    return (struct line_places){ .part_lines = b->field[PART_LINES],
-                                 .parts = b->field[PARTS],
+    return (struct line_places){ .band_lines = b->field[BAND_LINES],
+                                 .bands = b->field[BANDS],
                                  .together = b->field[TOGETHER] != 0 };
 }
 
 /* Returns where in the body the first line of a key begins, in bytes. */
 static ALWAYS_INLINE uint64_t first_line_offset(struct keyhash key, struct line_places at)
 {
-    return at.together ? blocked_block_offset(key, at.part_lines, at.parts)
-                       : blocked_line_offset(key, at.part_lines);
+    return at.together ? blocked_block_offset(key, at.band_lines, at.bands)
+                       : blocked_line_offset(key, at.band_lines);
 }
 
-/* Returns where line number 'part' of a key begins.  'offset' is where the line before begins;
- * 'key' has gone on to this part by blocked_next_part(). */
+/* Returns where line number 'band' of a key begins.  'offset' is where the line before begins;
+ * 'key' has gone on to this band by blocked_next_band(). */
 static ALWAYS_INLINE uint64_t next_line_offset(uint64_t offset, struct keyhash key,
-                                               struct line_places at, uint64_t part)
+                                               struct line_places at, uint64_t band)
 {
     return at.together
                ? offset + LINE_NBYTES
-               : part * at.part_lines * LINE_NBYTES + blocked_line_offset(key, at.part_lines);
+               : band * at.band_lines * LINE_NBYTES + blocked_line_offset(key, at.band_lines);
 }
 
 static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, struct line_places at,
@@ -104,9 +104,9 @@ static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, struct line_places
 {
     uint64_t offset = first_line_offset(key, at);
     PREFETCH(body + offset);
-    for (uint64_t part = 1; part < at.parts; part++) {
-        key = blocked_next_part(key);
-        offset = next_line_offset(offset, key, at, part);
+    for (uint64_t band = 1; band < at.bands; band++) {
+        key = blocked_next_band(key);
+        offset = next_line_offset(offset, key, at, band);
         PREFETCH(body + offset);
     }
 }

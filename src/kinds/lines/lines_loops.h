@@ -35,7 +35,7 @@
 #define keys_pass_in              FOR_CPU(keys_pass_in)
 #define keys_pass                 FOR_CPU(keys_pass)
 #define lines_count               FOR_CPU(lines_count)
-#define change_in_parts           FOR_CPU(change_in_parts)
+#define change_in_bands           FOR_CPU(change_in_bands)
 #define blocked_contains          FOR_CPU(blocked_contains)
 #define blocked_add               FOR_CPU(blocked_add)
 #define blocked_contains_one      FOR_CPU(blocked_contains_one)
@@ -203,9 +203,9 @@ static ALWAYS_INLINE bool key_passes(const struct body *b, struct line_places at
 {
     uint64_t offset = first_line_offset(key, at);
     bool all = test(b, b->bytes + offset, key.mark);
-    for (uint64_t part = 1; part < at.parts; part++) {
-        key = blocked_next_part(key);
-        offset = next_line_offset(offset, key, at, part);
+    for (uint64_t band = 1; band < at.bands; band++) {
+        key = blocked_next_band(key);
+        offset = next_line_offset(offset, key, at, band);
         all &= test(b, b->bytes + offset, key.mark);
     }
     return all;
@@ -234,7 +234,7 @@ static ALWAYS_INLINE size_t keys_pass(const struct body *b, const struct keyhash
 {
     if (b->field[TOGETHER])
         return keys_pass_in(b, places_together(b), keys, ahead, n, answer, test);
-    return keys_pass_in(b, places_in_parts(b), keys, ahead, n, answer, test);
+    return keys_pass_in(b, places_in_bands(b), keys, ahead, n, answer, test);
 }
 
 static size_t blocked_contains(const struct body *b, const struct keyhash *keys,
@@ -268,16 +268,16 @@ ADD_INTEGER(blocked_add_integer, blocked_add_one)
 static ALWAYS_INLINE bool key_add_owned(const struct body *b, struct line_places at,
                                         struct keyhash key)
 {
-    uint8_t *part = b->bytes;
+    uint8_t *band = b->bytes;
     bool all = true;
-    for (uint64_t i = 0; i < at.parts; i++) {
-        uint64_t line = scale64(key.place, at.part_lines);
+    for (uint64_t i = 0; i < at.bands; i++) {
+        uint64_t line = scale64(key.place, at.band_lines);
         uint64_t region = owners_region(b->writers, line);
         owners_take(b->writers, region);
-        all &= line_add(b, part + line * LINE_NBYTES, key.mark);
+        all &= line_add(b, band + line * LINE_NBYTES, key.mark);
         owners_release(b->writers, region);
-        part += at.part_lines * LINE_NBYTES;
-        key = blocked_next_part(key);
+        band += at.band_lines * LINE_NBYTES;
+        key = blocked_next_band(key);
     }
     return all;
 }
@@ -287,7 +287,7 @@ static ALWAYS_INLINE bool key_add_owned(const struct body *b, struct line_places
 static enum shared_add blocked_add_one_shared(const struct body *b, struct keyhash key,
                                               uint64_t *count, uint64_t most)
 {
-    const uint64_t line = scale64(key.place, b->field[PART_LINES]);
+    const uint64_t line = scale64(key.place, b->field[BAND_LINES]);
     const uint64_t region = owners_region(b->writers, line);
     uint8_t *at = b->bytes + line * LINE_NBYTES;
     enum shared_add done = SHARED_PRESENT;
@@ -342,7 +342,7 @@ ADD_INTEGER(several_add_integer, several_add_one)
 static enum shared_add several_add_one_shared(const struct body *b, struct keyhash key,
                                               uint64_t *count, uint64_t most)
 {
-    const struct line_places at = places_in_parts(b);
+    const struct line_places at = places_in_bands(b);
     if (!count_below(count, most))
         return SHARED_NO_ROOM;
     prefetch_lines(b->bytes, at, key);
@@ -359,24 +359,24 @@ static ALWAYS_INLINE void lines_count(const struct body *b, struct line_places a
                                       struct keyhash key, bool up, bool moves,
                                       struct line_tally *tally)
 {
-    uint8_t *part = b->bytes;
-    for (uint64_t i = 0; i < at.parts; i++) {
-        line_count(b, part + blocked_line_offset(key, at.part_lines), key.mark, up, moves,
+    uint8_t *band = b->bytes;
+    for (uint64_t i = 0; i < at.bands; i++) {
+        line_count(b, band + blocked_line_offset(key, at.band_lines), key.mark, up, moves,
                    tally);
-        part += at.part_lines * LINE_NBYTES;
-        key = blocked_next_part(key);
+        band += at.band_lines * LINE_NBYTES;
+        key = blocked_next_band(key);
     }
 }
 
 /* Changes the counters of n keys: see counting_changer.  For a key whose counters do not change
  * it writes them back as they are, which avoids a branch that would be mispredicted. */
-static ALWAYS_INLINE size_t change_in_parts(const struct body *body, const struct keyhash *keys,
+static ALWAYS_INLINE size_t change_in_bands(const struct body *body, const struct keyhash *keys,
                                             const struct keyhash *ahead, size_t n,
                                             enum count_change change, bool *answer,
                                             struct count_tally *tally)
 {
     const struct body b = *body;
-    struct line_places at = places_in_parts(&b);
+    struct line_places at = places_in_bands(&b);
     struct line_tally all = { 0 };
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
@@ -395,21 +395,21 @@ static size_t counting_changes(const struct body *b, const struct keyhash *keys,
                                bool *answer, struct count_tally *tally)
 {
     if (change == COUNT_UP) /* the usual change is inlined with a constant */
-        return change_in_parts(b, keys, ahead, n, COUNT_UP, answer, tally);
-    return change_in_parts(b, keys, ahead, n, change, answer, tally);
+        return change_in_bands(b, keys, ahead, n, COUNT_UP, answer, tally);
+    return change_in_bands(b, keys, ahead, n, change, answer, tally);
 }
 
 static size_t counting_contains(const struct body *b, const struct keyhash *keys,
                                 const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return b->field[PARTS] == 1
+    return b->field[BANDS] == 1
                ? keys_pass_in(b, places_in_one(b), keys, ahead, n, answer, counters_have)
-               : keys_pass_in(b, places_in_parts(b), keys, ahead, n, answer, counters_have);
+               : keys_pass_in(b, places_in_bands(b), keys, ahead, n, answer, counters_have);
 }
 
 static bool counting_contains_one(const struct body *b, struct keyhash key)
 {
-    return key_passes(b, places_in_parts(b), key, counters_have);
+    return key_passes(b, places_in_bands(b), key, counters_have);
 }
 
 CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)

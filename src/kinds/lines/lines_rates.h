@@ -62,28 +62,28 @@ static ALWAYS_INLINE void FOR_CPU(read_words)(const uint8_t *lines,
 
 #endif
 
-/* Sets load[w] to the loads of word w of the lines, and *marked to how many cells are. */
+/* Sets load[w] to the loads of word w of the lines, and *picked to how many cells are. */
 static ALWAYS_INLINE void FOR_CPU(find_loads)(uint32_t words[WORDS][LINES_AT_ONCE],
                                               size_t lines, unsigned cells,
                                               FOR_CPU(row) load[WORDS],
-                                              FOR_CPU(counts) * marked)
+                                              FOR_CPU(counts) * picked)
 {
     FOR_CPU(counts) sum = { 0 };
     for (size_t w = 0; w < WORDS; w++) {
-        FOR_CPU(counts) marks;
-        memcpy(&marks, &words[w][lines], sizeof marks);
+        FOR_CPU(counts) picks;
+        memcpy(&picks, &words[w][lines], sizeof picks);
         if (cells == WORD_COUNTERS) {
-            marks |= marks >> 1;
-            marks = (marks | marks >> 2) & 0x11111111;
+            picks |= picks >> 1;
+            picks = (picks | picks >> 2) & 0x11111111;
         }
-        marks -= marks >> 1 & 0x55555555;
-        marks = (marks & 0x33333333) + (marks >> 2 & 0x33333333);
-        marks = ((marks + (marks >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
-        sum += marks;
+        picks -= picks >> 1 & 0x55555555;
+        picks = (picks & 0x33333333) + (picks >> 2 & 0x33333333);
+        picks = ((picks + (picks >> 4)) & 0x0f0f0f0f) * 0x01010101 >> 24;
+        sum += picks;
         load[w] =
-            __builtin_convertvector((FOR_CPU(ints))marks, FOR_CPU(row)) * (1 / (float)cells);
+            __builtin_convertvector((FOR_CPU(ints))picks, FOR_CPU(row)) * (1 / (float)cells);
     }
-    *marked = sum;
+    *picked = sum;
 }
 
 /* Adds to *sum the products of all windows of n loads that lie 'stride' words apart.  Computes
@@ -112,19 +112,19 @@ static ALWAYS_INLINE void FOR_CPU(add_windows)(const FOR_CPU(row) load[WORDS], s
         *sum += product[j];
 }
 
-static void FOR_CPU(rates)(const uint8_t *lines, unsigned marks, unsigned cells,
+static void FOR_CPU(rates)(const uint8_t *lines, unsigned picks, unsigned cells,
                            struct line_rates *rates)
 {
     uint32_t words[WORDS][LINES_AT_ONCE];
     FOR_CPU(read_words)(lines, words);
     for (size_t i = 0; i < LINES_AT_ONCE; i += FOR_CPU(LANES)) {
         FOR_CPU(row) load[WORDS], sum = { 0 };
-        FOR_CPU(counts) marked;
-        FOR_CPU(find_loads)(words, i, cells, load, &marked);
+        FOR_CPU(counts) picked;
+        FOR_CPU(find_loads)(words, i, cells, load, &picked);
         for (size_t stride = 1; stride < WORDS / 2; stride += 2)
-            FOR_CPU(add_windows)(load, stride, marks, &sum);
+            FOR_CPU(add_windows)(load, stride, picks, &sum);
         sum *= 1 / (float)WALKS;
         memcpy(&rates->rate[i], &sum, sizeof sum);
-        memcpy(&rates->marked[i], &marked, sizeof marked);
+        memcpy(&rates->picked[i], &picked, sizeof picked);
     }
 }

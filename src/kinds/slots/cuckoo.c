@@ -54,9 +54,9 @@ static double cuckoo_predict(const struct geometry *g, double keys)
     return flat_predict(&cuckoo_shape, g, keys);
 }
 
-static void cuckoo_marking(const struct geometry *g, struct marking *m)
+static void cuckoo_picking(const struct geometry *g, struct picking *m)
 {
-    flat_marking(&cuckoo_shape, g, m);
+    flat_picking(&cuckoo_shape, g, m);
 }
 
 /* ---- Operations ------------------------------------------------------------------------ */
@@ -94,8 +94,8 @@ static uint64_t cuckoo_count(const perhaps_filter *f, const struct keyhash *key)
     return copies;
 }
 
-static const struct compares compares = { .marking = cuckoo_marking,
-                                          .count = flat_count_marked };
+static const struct compares compares = { .picking = cuckoo_picking,
+                                          .count = flat_count_picked };
 
 const struct filter_kind kind_cuckoo = {
     .about = { .name = "cuckoo",

@@ -78,10 +78,10 @@ int flat_set_geometry(const struct flat_shape *shape, struct geometry *g)
     return 0;
 }
 
-void flat_marking(const struct flat_shape *shape, const struct geometry *g, struct marking *m)
+void flat_picking(const struct flat_shape *shape, const struct geometry *g, struct picking *m)
 {
     double cells = combinations(shape, g), others = cells - 1;
-    *m = (struct marking){
+    *m = (struct picking){
         .cells = cells,
         .chance = 1 / cells,
         .ngroups = 1,
@@ -293,12 +293,12 @@ static uint64_t count_entries(const perhaps_filter *f, const perhaps_filter *wit
     return count;
 }
 
-void flat_count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                       uint64_t b_factor, struct marked *marked)
+void flat_count_picked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                       uint64_t b_factor, struct picked *picked)
 {
     (void)a_factor;
     (void)b_factor;
-    marked->a = count_entries(a, NULL);
-    marked->b = count_entries(b, NULL);
-    marked->either = marked->b + count_entries(a, b);
+    picked->a = count_entries(a, NULL);
+    picked->b = count_entries(b, NULL);
+    picked->either = picked->b + count_entries(a, b);
 }

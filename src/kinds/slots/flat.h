@@ -66,7 +66,7 @@ static ALWAYS_INLINE struct entry flat_entry(struct keyhash key, uint64_t nplace
 int flat_plan(const struct flat_shape *shape, struct geometry *g, char *why);
 int flat_set_geometry(const struct flat_shape *shape, struct geometry *g);
 double flat_predict(const struct flat_shape *shape, const struct geometry *g, double keys);
-void flat_marking(const struct flat_shape *shape, const struct geometry *g, struct marking *m);
+void flat_picking(const struct flat_shape *shape, const struct geometry *g, struct picking *m);
 
 /* Returns how many entries keep the fpr even if all of them differ. */
 double flat_distinct_limit(const struct flat_shape *shape, const struct geometry *g);
@@ -80,8 +80,8 @@ size_t flat_remove(perhaps_filter *f, const struct keyhash *keys, const struct k
                    size_t n, bool *answer);
 int flat_merge(perhaps_filter *f, const perhaps_filter *other);
 void flat_intersect(perhaps_filter *f, const perhaps_filter *other);
-void flat_count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
-                       uint64_t b_factor, struct marked *marked);
+void flat_count_picked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                       uint64_t b_factor, struct picked *picked);
 
 /* Returns the size of what the threads of a shared filter need. */
 size_t flat_writers_nbytes(const struct geometry *g);

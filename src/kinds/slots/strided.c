@@ -66,9 +66,9 @@ static double strided_predict(const struct geometry *g, double keys)
     return flat_predict(&strided_shape, g, keys);
 }
 
-static void strided_marking(const struct geometry *g, struct marking *m)
+static void strided_picking(const struct geometry *g, struct picking *m)
 {
-    flat_marking(&strided_shape, g, m);
+    flat_picking(&strided_shape, g, m);
 }
 
 static void strided_bind(perhaps_filter *f)
@@ -76,8 +76,8 @@ static void strided_bind(perhaps_filter *f)
     flat_bind(f, &strided_shape);
 }
 
-static const struct compares compares = { .marking = strided_marking,
-                                          .count = flat_count_marked };
+static const struct compares compares = { .picking = strided_picking,
+                                          .count = flat_count_picked };
 
 const struct filter_kind kind_strided = {
     .about = { .name = "strided",
