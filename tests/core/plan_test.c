@@ -224,7 +224,9 @@ static const double line_worth = 1.125;
 /* Returns how many lines a key has, where its filter has lines. */
 static unsigned lines_of(const struct perhaps_plan *plan)
 {
-    return strcmp(plan->field_name[BANDS], "bands") ? 1 : (unsigned)plan->field[BANDS];
+    if (plan->nfields <= BANDS || strcmp(plan->field_name[BANDS], "bands") != 0)
+        return 1;
+    return (unsigned)plan->field[BANDS];
 }
 
 /* Returns the bits a key, where each line counts as much as the memory it must save. */

@@ -316,7 +316,8 @@ bool is_able(const struct perhaps_kind *kind, unsigned need)
            need;
 }
 
-/* The parts of a composite are of kinds that get full: not composites, and none that grow. */
+/* The parts of a composite are of kinds that get full, so not composites, and none that grow;
+ * and that merge. */
 bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **base)
 {
     const struct perhaps_kind *full;
@@ -324,7 +325,7 @@ bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **ba
     if (!has_parts(kind))
         return index == 0;
     for (size_t i = 0; (full = perhaps_kind_at(i)); i++)
-        if (gets_full(full) && index-- == 0) {
+        if (gets_full(full) && merges(full) && index-- == 0) {
             *base = full->name;
             return true;
         }
