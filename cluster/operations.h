@@ -37,11 +37,11 @@ int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 /* Ends a call that has added batches. */
 int keys_settle(perhaps_cluster *c);
 
-/* stats.c.  perhaps_cluster_stats_of() and perhaps_cluster_verify() do what these do. */
+/* stats.c: perhaps_cluster_stats_of() and perhaps_cluster_verify() of a filter of ours. */
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
 int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
 
-/* recount.c.  perhaps_cluster_recount() does what this does; *was and *now are 0 before. */
+/* recount.c: perhaps_cluster_recount() of a filter of ours; *was and *now are 0 before. */
 int recount(perhaps_cluster *c, uint64_t *was, uint64_t *now);
 
 /* transfer.c.  Copies a filter from memory to the servers, and from there to a file. */

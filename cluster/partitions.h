@@ -68,8 +68,9 @@ struct census {
  * *census.  Returns PERHAPS_ERR_LOST if any differs. */
 int partitions_check(perhaps_cluster *c, struct census *census);
 
-/* Does the same for n partitions of a layer.  Sets sight[i] to what was seen of partition[i],
- * also after an error, and notes in layer->seen over which connection. */
+/* Compares the lengths of n partitions of a layer with what they should be.  Sets sight[i] to
+ * what was seen of partition[i], also after an error, and notes in layer->seen over which
+ * connection.  Returns PERHAPS_ERR_LOST if any differs. */
 enum sight { SEEN_NOT, SEEN_WHOLE, SEEN_LOST };
 int partitions_look(perhaps_cluster *c, struct layer *layer, const uint32_t *partition,
                     size_t n, uint8_t *sight);

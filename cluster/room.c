@@ -258,8 +258,8 @@ static int send_new(perhaps_cluster *c, unsigned number, long long n, unsigned a
     return send_reserve(c, number, script);
 }
 
-/* Does the same, after a request of which nobody knows whether it was done.  One that was sent
- * twice may tell of less than was asked for although there is room: then it asks again. */
+/* Reserves room, also after a request of which nobody knows whether it was done.  One that was
+ * sent twice may tell of less than was asked for although there is room: then it asks again. */
 static int reserve_keys(perhaps_cluster *c, unsigned number, long long n, unsigned ahead,
                         struct script *script)
 {

@@ -145,7 +145,8 @@ void stream_close(struct stream *s)
     s->list = s->next = NULL;
 }
 
-/* Looks whether the connection stands by now.  Returns as stream_send() does. */
+/* Looks whether the connection stands by now.  Returns 1 if it does, 0 if that is not known
+ * yet, or -1 after a failure. */
 static int connect_more(struct stream *s)
 {
     struct pollfd event = { .fd = s->wire.fd, .events = POLLOUT };
@@ -162,7 +163,8 @@ static int connect_more(struct stream *s)
     return try_next(s) ? 0 : -1;
 }
 
-/* Goes on until the stream is ready.  Returns as stream_send() does. */
+/* Goes on until the stream is ready.  Returns 1 if it is, 0 if it waits for the server, or -1
+ * after a failure. */
 static int get_ready(struct stream *s)
 {
     int done = 1;

@@ -16,7 +16,7 @@ struct printer {
 /* Writes the stages behind the first 'n', and returns how many there are then. */
 size_t printer_stages(struct printer *printer, struct stage *stages, size_t n);
 
-/* Does what these stages do with a block. */
+/* Counts and prints the lines of a block, as these stages do. */
 bool printer_print(struct printer *printer, struct block *block);
 
 /* Prints what -c asks for, if it does. */

@@ -63,7 +63,8 @@ void remote_rest(const struct remote *remote);
  * not made") ends the message. */
 void remote_settle(const struct remote *remote, int error, const char *outcome);
 
-/* Does the same for a call that makes a filter, and leaves nothing there if it fails. */
+/* Ends the program if a call returned an error that makes a filter, and leaves nothing there if
+ * it fails. */
 void remote_settle_made(const struct remote *remote, int error);
 
 /* These are for stages: any number of threads may call them, and each gets a handle of its own.

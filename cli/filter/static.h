@@ -13,7 +13,8 @@ bool static_add(void *target, struct block *block);
  * the disk. */
 bool static_watch(void *target, struct block *block);
 
-/* Does what input_settle() does; the temporary file, too, may have been what failed. */
+/* Ends the program if a stage failed: input_settle() (input.h), but the temporary file, too,
+ * may have been what failed. */
 void static_settle(const struct target *target, const struct input *input,
                    const struct block *last);
 
@@ -22,8 +23,8 @@ void static_settle(const struct target *target, const struct input *input,
 uint64_t static_value_bits(const struct settings *settings);
 
 /* Begins a filter that is built once, or that gets its size when all keys have come: the
- * builder takes its keys, whose number need not be known.  Else does what target_create()
- * does. */
+ * builder takes its keys, whose number need not be known.  Makes any other filter at once
+ * (target_create()). */
 void static_begin(struct target *target);
 
 /* Gives the keys of --against to the builder, or ends the program. */

@@ -76,8 +76,8 @@ void target_expect_keys(const struct target *target, struct input *input);
 /* Tells the input which keys the filter takes, if these are integers or hashes. */
 void target_limit_keys(const struct target *target, struct input *input);
 
-/* Does what input_settle() does, for stages that ask the target or add to it: an error may be
- * due to the servers instead of the input. */
+/* Ends the program if a stage failed that asks the target or adds to it: input_settle()
+ * (input.h), but an error may be due to the servers instead of the input. */
 void target_settle(const struct target *target, const struct input *input,
                    const struct block *last, const char *outcome);
 
@@ -92,7 +92,7 @@ void target_settle_damage(const struct target *target);
  * target_load() next. */
 struct target *target_reserve(const struct settings *settings, const char *path);
 
-/* Does the same for -o, where "-" is standard output. */
+/* target_reserve() of the path of -o, where "-" is standard output. */
 struct target *target_reserve_output(const struct settings *settings);
 
 /* Ends the program if there is a file that is no filter. */

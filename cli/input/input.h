@@ -52,7 +52,7 @@ struct input;
  * input_close(). */
 struct input *input_open(const struct settings *settings, const char *doing, bool prints);
 
-/* Does the same for inputs that lie in memory, one piece for each, and were checked. */
+/* Opens inputs that lie in memory, one piece for each, and were checked. */
 struct input *input_open_pieces(const struct settings *settings, const struct piece *pieces,
                                 const char *doing, bool prints);
 
@@ -64,8 +64,8 @@ uint64_t input_check(const struct settings *settings);
 /* Says that a later run will report the lines that are skipped in this one. */
 void input_report_later(struct input *input);
 
-/* Does what input_run() and input_settle() do, for a look at the inputs before the run that
- * counts, which takes just what this one has read. */
+/* Moves all inputs through the stages, and ends the program if one fails: a look at the inputs
+ * before the run that counts, which takes just what this one has read. */
 void input_look(struct input *input, const struct stage *stages, size_t nstages);
 
 /* Has lines become keys in this way, which is noted with the filter of this name. */

@@ -196,8 +196,8 @@ static char *append_bytes(char *to, const struct perhaps_key *piece)
     return to + piece->nbytes;
 }
 
-/* Does what line_narrow() does, for any form: writes the key to *room, and moves *room on by at
- * most as many bytes as the line has. */
+/* Narrows a line to its key, by any form: writes the key to *room, and moves *room on by at
+ * most as many bytes as the line has.  Returns false if the line lacks the field. */
 static bool write_key_bytes(const struct key_form *form, struct perhaps_key *line, char **room)
 {
     struct perhaps_key piece = *line;

@@ -38,8 +38,8 @@ struct key_form {
  * that the key is a piece of the line.  Returns false if the line lacks the field. */
 bool line_narrow(const struct key_form *form, struct perhaps_key *line);
 
-/* Does the same for any form.  The key may be written to 'room', as many bytes as the line has
- * at most. */
+/* Narrows a line to its key, by any form.  The key may be written to 'room', as many bytes as
+ * the line has at most.  Returns false if the line lacks the field. */
 bool line_key(const struct key_form *form, struct perhaps_key *line, char *room);
 
 /* Returns whether line_key() writes to its room. */

@@ -173,8 +173,8 @@ static ssize_t refill(struct stream *stream)
     return 1;
 }
 
-/* Does what stream_read() does, for a packed file.  A step may need more input before it gives
- * a byte, so it goes on until there is one. */
+/* stream_read() of a packed file.  A step may need more input before it gives a byte, so it
+ * goes on until there is one. */
 static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
 {
     const struct unpacker *unpacker = stream->unpacker;
@@ -295,7 +295,7 @@ static void read_ahead(const struct piece *left, size_t nbytes)
                 left->nbytes - step < step ? left->nbytes - step : step, MADV_WILLNEED);
 }
 
-/* Does what stream_read() does, for a piece. */
+/* stream_read() of a piece. */
 static ssize_t read_mapped(struct stream *stream, void *buffer, size_t nbytes)
 {
     struct piece *left = &stream->left;

@@ -63,7 +63,7 @@ ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes);
 /* Closes the file, so that the stream can open the next one.  Standard input stays open. */
 void stream_close(struct stream *stream);
 
-/* Does the same when a file has been read to its end, and notes in *extent what it was. */
+/* Closes a file that has been read to its end, and notes in *extent what it was. */
 void stream_close_known(struct stream *stream, struct extent *extent);
 
 /* What became of a file while it was read up to an offset. */

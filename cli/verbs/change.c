@@ -106,10 +106,10 @@ static bool change_live(void *context, struct block *block)
     return ok;
 }
 
-/* Does what target_settle() does, for filters that already have some of the keys: those that
- * several threads or servers have added meanwhile, which are sets.  So nothing is done twice
- * if all keys are given again.  If the filter is not there any more, or has lost a part, its
- * message says what to do. */
+/* Ends the program if an input or the target failed, where the filter already has some of the
+ * keys: those that several threads or servers have added meanwhile, which are sets.  So nothing
+ * is done twice if all keys are given again.  If the filter is not there any more, or has lost
+ * a part, its message says what to do. */
 static void settle_part(const struct change *change, const struct input *input,
                         const struct block *last)
 {

@@ -40,7 +40,7 @@ struct hash_row {
     enum { HASH_NEEDS_NOTHING, HASH_NEEDS_SECRET, HASH_NEEDS_FUNCTION } needs;
     hash_function *one;
 
-    /* Does what hasher_run() does with keys that are not hashed. */
+    /* Hashes keys first .. first+n-1, which are not hashed yet: see hasher_run(). */
     void (*run)(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                 size_t n, struct keyhash *out);
 };

@@ -133,8 +133,8 @@ void sized_end(perhaps_builder *b);
 /* Adds keys to it, each once, or every time if copies are stored. */
 int sized_add(perhaps_builder *b, const struct perhaps_keys *keys);
 
-/* Does what builder_pile_keys() does where there is no file: keys that are too many for the
- * memory go to a filter that will be folded. */
+/* Adds keys to the pile where it has no file: keys that are too many for the memory go to a
+ * filter that will be folded. */
 int sized_pile_keys(perhaps_builder *b, const struct perhaps_keys *keys, const uint32_t *value);
 
 /* Makes a filter that has room for the keys of the pile, and adds these; or folds the one that

@@ -17,8 +17,9 @@ struct watcher {
     void *context;
 };
 
-/* Does what perhaps_shrink() does, but checks no pages.  'watcher' may be NULL.  Returns 0, or
- * an error of that or of enter(). */
+/* Makes a smaller filter with the keys of f, whose fpr is at most 'fpr', as perhaps_shrink()
+ * tells (perhaps_sets.h), but checks no pages.  'watcher' may be NULL.  Returns 0, or an error
+ * of perhaps_shrink() or of enter(). */
 int downsize(const perhaps_filter *f, double fpr, const struct watcher *watcher,
              perhaps_filter **small);
 

@@ -34,8 +34,8 @@ uint64_t filter_count_of(const perhaps_filter *f, double different, double load)
 void filter_count_union(perhaps_filter *f, double one, double two, uint64_t picked);
 void filter_count_common(perhaps_filter *f, uint64_t most, uint64_t picked);
 
-/* Returns how many different keys there are, by the bits that are set, of which it reads as
- * many as measure() does; the error is that of chance.  For kinds with rate_with(). */
+/* Returns how many different keys there are, by the bits that are set; the error is that of
+ * chance.  Reads about 'most_nbytes' bytes of the body.  For kinds with rate_with(). */
 struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_nbytes);
 
 #endif

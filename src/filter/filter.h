@@ -179,22 +179,23 @@ bool filter_counts_twice(const perhaps_filter *f);
  * were changed otherwise: clear, merge. */
 void filter_reset_room(perhaps_filter *f);
 
-/* Adds n hashed keys, never beyond the key limit, and counts them.  Its contract is that of
- * add() of the kind. */
+/* Adds n hashed keys in order, never beyond the key limit, and counts them.  Sets *done to how
+ * many succeeded, and answer[i] to whether key i was there before: see add() of kind.h, whose
+ * errors it returns. */
 int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done);
 
-/* Does the same for a public call: counts a failed add, too. */
+/* filter_add_hashed() for a public call: counts a failed add, too. */
 int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                     size_t n, bool unless_present, bool *answer, size_t *done);
 
-/* Removes n hashed keys and subtracts them from the count.  Contract as
- * remove() of the kind. */
+/* Removes one copy of each of n hashed keys, and subtracts them from the count.  Sets answer[i]
+ * to whether there was one.  Returns how many copies it removed. */
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer);
 
-/* Does the same for a public call: counts those that were not found, too. */
+/* filter_remove_hashed() for a public call: counts those that were not found, too. */
 size_t filter_remove_keys(perhaps_filter *f, const struct keyhash *keys,
                           const struct keyhash *ahead, size_t n, bool *answer);
 

@@ -32,7 +32,7 @@ struct grows {
     /* Releases f->state. */
     void (*detach)(perhaps_filter *f);
 
-    /* Returns the next bytes of the body, as filter_next_piece() does. */
+    /* Returns the next bytes of the body: see filter_next_piece() (filter.h). */
     const uint8_t *(*next_piece)(const perhaps_filter *f, struct body_cursor *cursor,
                                  uint64_t *nbytes);
 
@@ -82,7 +82,8 @@ struct forgets {
      * filter that does not go by time. */
     int (*advance)(perhaps_filter *f, uint64_t now);
 
-    /* Does what perhaps_set_back() does.  Returns what advance() does. */
+    /* Sets the time back, for perhaps_set_back() (perhaps_window.h).  Returns 0, or
+     * PERHAPS_ERR_UNSUPPORTED for a filter that does not go by time. */
     int (*set_back)(perhaps_filter *f, uint64_t now);
 
     /* Returns how long the filter remembers; 0 if it does not go by time. */
@@ -95,7 +96,7 @@ struct forgets {
     /* Returns how many of the oldest parts advance() would forget.  Changes nothing. */
     size_t (*gone)(const perhaps_filter *f, uint64_t now);
 
-    /* Does what contains() does, but asks none of the 'gone' oldest parts. */
+    /* Asks all parts but the 'gone' oldest ones, and answers like contains() (kind.h). */
     size_t (*contains_newer)(const perhaps_filter *f, size_t gone, const struct keyhash *keys,
                              const struct keyhash *ahead, size_t n, bool *answer);
 };
@@ -105,7 +106,7 @@ struct places {
     /* Returns whether, with this geometry, all bits of a key lie in one block of the body. */
     bool (*in_blocks)(const struct geometry *g);
 
-    /* Finds the bits of a key, with such a geometry, as perhaps_layout_locate() does. */
+    /* Finds block and bits of a key, for perhaps_layout_locate() (perhaps_layout.h). */
     void (*locate)(const struct geometry *g, struct keyhash key, struct perhaps_bits *bits);
 
     /* Returns how many keys set this share of the bits, in expectation.  0 <= load < 1. */

@@ -26,7 +26,8 @@ struct mapping {
 };
 
 struct mapping_calls {
-    /* Does what filter_check() does; or if 'once', nothing where the pages were found sound. */
+    /* Compares all pages with their checksums; if 'once', not where they were found sound
+     * before.  Returns 0 or PERHAPS_ERR_DAMAGED. */
     int (*check)(const perhaps_filter *f, bool once);
 
     /* Unmaps the file, and releases all that belongs to the mapping. */
@@ -39,8 +40,8 @@ struct guard {
     /* Returns whether all bytes from which the answer for a key is read are sound. */
     bool (*is_sound)(const perhaps_filter *f, const struct keyhash *key);
 
-    /* Does what contains() of the kind does, but sets the answer to true for a key whose answer
-     * would be read from damaged bytes. */
+    /* Asks the kind, and sets the answer to true for a key whose answer would be read from
+     * damaged bytes.  Returns how many answers are true. */
     size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
 
@@ -73,15 +74,16 @@ enum deed {
  * what is done (store/record.c).  On an error nothing was done, or as much as the error
  * says. */
 struct changer {
-    /* Does what filter_add_keys() does. */
+    /* Adds n hashed keys and counts them, for a public call: filter_add_keys() (filter.h). */
     int (*add)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done);
 
-    /* Does what filter_remove_keys() does, and sets *removed to what that returns. */
+    /* Removes n hashed keys, for a public call, and sets *removed to how many there were:
+     * filter_remove_keys() (filter.h).  Returns 0, or an error with which none was removed. */
     int (*remove)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                   size_t n, bool *answer, size_t *removed);
 
-    /* Does what filter_change() does. */
+    /* Clears the filter, or moves a window: filter_change() (filter.h). */
     int (*change)(perhaps_filter *f, enum deed deed, uint64_t time);
 
     /* Ends all that, before anything of the filter is released.  NULL: there is nothing to

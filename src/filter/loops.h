@@ -76,9 +76,9 @@ struct loops {
     bool (*contains_one)(const struct body *b, struct keyhash key);
     bool (*contains_integer)(const struct body *b, uint64_t key);
 
-    /* Adds a key as perhaps_add() does, when the caller has found that there is room, no other
-     * thread writes, and the counters are this thread's.  Counts the key if it was stored, or
-     * the failed add.  Returns what perhaps_add() returns. */
+    /* Adds a key, when the caller has found that there is room, no other thread writes, and the
+     * counters are this thread's.  Counts the key if it was stored, or the failed add.  Returns
+     * 0, or the error for the user of perhaps_add(). */
     int (*add_one)(const struct body *b, struct keyhash key, struct counters *counters);
     int (*add_integer)(const struct body *b, uint64_t key, struct counters *counters);
 

@@ -343,8 +343,8 @@ static inline bool may_add_and_tell(const perhaps_filter *f)
     return !f->removes && (may_add_at_once(f) || may_add_shared(f));
 }
 
-/* Does what add_one() of the loops does, and tells whether the key was there: a kind that
- * stores no copies tells this by its count of keys. */
+/* Adds a key by the loop for one key, and tells whether it was there: a kind that stores no
+ * copies tells this by its count of keys. */
 static int add_and_tell(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
     bool unused;

@@ -22,7 +22,7 @@ const struct filter_kind *kind_by_name(const char *name);
 const struct filter_kind *kind_by_index(size_t index);
 
 /* Checks and completes a geometry that comes from outside, such as a file.  Finds the base of a
- * composite by its id, and then does what geometry_check() does, with the same errors. */
+ * composite by its id.  Returns 0 or PERHAPS_ERR_LIMIT. */
 int kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 
 #endif

@@ -98,8 +98,9 @@ int checkpoint_if_due(struct journal *j);
  * perhaps_checkpoint(). */
 int checkpoint_now(struct journal *j);
 
-/* Does what checkpoint_now() does, but saves something else as the file.  The records, those to
- * come, too, are of the file as it was: so they get a branch of their own before. */
+/* Saves something else as the file, and begins a new journal: a checkpoint_now() of another
+ * filter.  The records, those to come, too, are of the file as it was: so they get a branch of
+ * their own before. */
 int checkpoint_other(struct journal *j, const struct content *content);
 
 /* Puts a copy of the journal up to 'end', with this header, in its place, which is then on the

@@ -228,7 +228,8 @@ int in_place_begin(perhaps_filter *f, int fd);
  * called before the file is unmapped and closed. */
 void in_place_end(perhaps_filter *f);
 
-/* Does what perhaps_sync() does with such a file. */
+/* Waits until all that this process has written to such a file is on the disk.  Returns 0 or
+ * an error of perhaps_sync(). */
 int in_place_sync(const perhaps_filter *f);
 
 /* ---- check.c --------------------------------------------------------------------------- */

@@ -22,8 +22,8 @@ int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct
 int parts_append_like(perhaps_filter *f, const perhaps_filter *model);
 int parts_append_copy(perhaps_filter *f, const perhaps_filter *from);
 
-/* Adds to part 'number' all keys of a filter of the same geometry and hash.  Contract as
- * filter_unite(). */
+/* Adds to part 'number' all keys of a filter of the same geometry and hash, with the errors of
+ * filter_unite() (filter.h); after one the part is half merged. */
 int parts_unite(perhaps_filter *f, size_t number, const perhaps_filter *other);
 
 /* Completes the parts of a filter that was opened or copied.  Returns false if there are none,

@@ -17,8 +17,8 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
 
 extern const struct loops bloom_loops[CPU_COUNT];
 
-/* Does what add() of the loops does on bodies that other threads or processes write at the same
- * moment; the bits are set as in blocked_add_atomic(). */
+/* An add() of the loops (loops.h) for bodies that other threads or processes write at the same
+ * moment: each bit that is clear is set by an atomic operation. */
 size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool *answer);
 
@@ -26,7 +26,8 @@ size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
  * blocked filters, too. */
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other);
 
-/* Does what intersect() of a kind does.  Serves blocked filters, too. */
+/* Keeps in f only the bits that 'other' has, too, and counts the keys anew: intersect() of
+ * kind.h.  Serves blocked filters, too. */
 void bloom_intersect(perhaps_filter *f, const perhaps_filter *other);
 
 #endif

@@ -9,8 +9,8 @@
 void cells_count(const perhaps_filter *a, const perhaps_filter *b, uint64_t nbytes,
                  struct picked *picked);
 
-/* Does what count() of struct compares does, in kinds that have 'folds': counts bits that are
- * set (cell_nbits is 1), or counters of 4 bits that are not zero. */
+/* count() of struct compares (groups.h), for kinds that have 'folds': counts bits that are set
+ * (cell_nbits is 1), or counters of 4 bits that are not zero. */
 void cells_count_smaller(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
                          uint64_t b_factor, unsigned cell_nbits, struct picked *picked);
 

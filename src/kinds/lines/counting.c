@@ -327,8 +327,8 @@ static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct
     return counting_change[f->cpu](&f->body, keys, ahead, n, how, answer, tally);
 }
 
-/* Does the same in a filter that may be shared: there it changes a few keys at a time, and
- * holds the locks of all their lines meanwhile. */
+/* Changes the counters of n keys of a filter that may be shared: there it changes a few keys at
+ * a time, and holds the locks of all their lines meanwhile. */
 static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, enum count_change how,
                             bool *answer, struct count_tally *tally)

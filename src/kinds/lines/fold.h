@@ -28,7 +28,8 @@ uint64_t fold_round_up(uint64_t units);
 void fold_units(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t units,
                 uint64_t unit_nbytes, uint64_t factor);
 
-/* Does the same for units of one bit: writes 'nbytes' bytes, a multiple of 64. */
+/* Joins units of one bit by OR: writes 'nbytes' bytes, a multiple of 64, to 'to', and reads
+ * 'factor' times as many.  The two do not overlap. */
 void fold_bits(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t nbytes,
                uint64_t factor);
 

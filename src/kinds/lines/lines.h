@@ -147,7 +147,7 @@ extern counting_changer *const counting_change[CPU_COUNT];
  * are the index of a key.) */
 extern found_adder *const blocked_add_found[CPU_COUNT];
 
-/* Does what add() of the loops does on bodies that other threads or processes write at the same
+/* An add() of the loops (loops.h) for bodies that other threads or processes write at the same
  * moment.  A bit is set by an atomic operation, and only if it is clear, since such an
  * operation costs as much as ten others.  If two threads add one new key at once, at least one
  * of them is told that it was not there. */
@@ -206,7 +206,7 @@ void lines_look(const struct geometry *g, unsigned cells, enum cpu cpu, const ui
                 uint64_t nbytes, struct folded *folded);
 double lines_folded_rate(const struct geometry *g, const struct folded *folded);
 
-/* Does what picking() of struct compares does. */
+/* picking() of struct compares (groups.h), for cells of this size. */
 void lines_picking(const struct geometry *g, unsigned cells, struct picking *m);
 
 /* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
@@ -232,13 +232,13 @@ typedef void line_rater(const uint8_t *lines, unsigned picks, unsigned cells,
                         struct line_rates *rates);
 extern line_rater *const lines_rates[CPU_COUNT];
 
-/* Does what measure() of a kind does. */
+/* Returns load and fpr of the body: measure() of kind.h. */
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes);
 
-/* Does what rate_with() of a kind does, for cells that are bits. */
+/* Returns the fpr with this key more, for cells that are bits: rate_with() of kind.h. */
 double lines_rate_with(const perhaps_filter *f, struct keyhash key);
 
-/* Does what reads() of a kind does. */
+/* Lists the lines of a key: reads() of kind.h. */
 void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads);
 
 #endif

@@ -215,8 +215,8 @@ struct spot {
 /* Returns where a key lies, for a reader: writers may go on meanwhile. */
 struct spot segments_look(const perhaps_filter *f, const struct keyhash *key);
 
-/* Does what reads() of the kind does.  The answer depends on the depths in the body, too, since
- * the directories were made from them. */
+/* Lists the bytes that an answer is read from: reads() of kind.h.  The answer depends on the
+ * depths in the body, too, since the directories were made from them. */
 void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads);
 
 /* Tell a reader whether what it saw in a spot was consistent: it calls segments_version()
