@@ -122,7 +122,8 @@ struct filter_kind {
     void (*bind)(perhaps_filter *f);
 
     /* Lists the bytes of the body that contains() and count() read for a key, in at most
-     * READS_MOST ranges.  NULL, for composites: only bytes of the parts are read. */
+     * READS_MOST ranges, none of them empty.  NULL, for composites: only bytes of the parts are
+     * read. */
     void (*reads)(const perhaps_filter *f, struct keyhash key, struct reads *reads);
 
     /* Returns whether to choose this kind, with this plan, for a user who names none.  NULL:
