@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "kinds/kinds.h"
 
 enum { ADDED = 16 * 1000, FILLS = 64, CANDIDATES = 8, CROWDED_SHARE = 8 };
 static const double asked_fpr = 0.01;
@@ -184,10 +185,11 @@ static const struct attack {
 } attacks[] = { { "spread", new_cells }, { "crowd", crowding } };
 enum { ATTACKS = sizeof attacks / sizeof *attacks };
 
-/* Only kinds of bits or counters can be spread over. */
+/* Only kinds of bits or counters, which fold, can be spread over; composites have parts of
+ * these. */
 static bool applies(const struct perhaps_kind *kind, const struct attack *attack)
 {
-    return attack->harm != new_cells || !removes(kind) || saturates(kind);
+    return attack->harm != new_cells || kind_by_name(kind->name)->folds || has_parts(kind);
 }
 
 /* Returns by how many deviations the fill differs most from the usual one. */

@@ -448,12 +448,13 @@ struct reader {
 
 static void *read_fifo(void *argument)
 {
+    const size_t most = 8 << 20; /* more than any kind takes for these keys */
     struct reader *reader = argument;
     FILE *file = fopen(reader->path.text, "rb");
     if (!file)
         return NULL;
-    reader->got.at = malloc(1 << 20);
-    reader->got.nbytes = reader->got.at ? fread(reader->got.at, 1, 1 << 20, file) : 0;
+    reader->got.at = malloc(most);
+    reader->got.nbytes = reader->got.at ? fread(reader->got.at, 1, most, file) : 0;
     fclose(file);
     return NULL;
 }
