@@ -56,9 +56,9 @@ struct perhaps_build_options {
 };
 
 /* Begins a filter that gets all its keys before it is asked.  The needs of the options include
- * PERHAPS_CAN_BUILD even if they do not say so.  'capacity' need not be known, and may be 0; of
- * kinds that are built once comes from it only the choice between a hash of 64 bits and one of
- * 128.  'how' may be NULL.  A caller's allocator is called by several threads at once.
+ * PERHAPS_CAN_BUILD even if they do not say so.  'capacity' need not be known, and may be 0: in
+ * kinds that are built once it only chooses between a hash of 64 bits and one of 128.  'how'
+ * may be NULL.  A caller's allocator is called by several threads at once.
  *
  * Returns 0; or sets *builder to NULL and returns an error of perhaps_create(), or
  * PERHAPS_ERR_ARGUMENT for a window whose capacity is 0. */

@@ -95,8 +95,8 @@ static ALWAYS_INLINE void run(const struct hasher *hasher, const struct perhaps_
         run_packed(hasher, keys_packed_at(keys, first), keys->key_nbytes, n, out, hash);
 }
 
-/* The same for XXH3: the usual lengths get loops of their own, into which the compiler inlines
- * what of inlined() such a key takes; other keys take a call of hash(). */
+/* Hashes keys by XXH3.  The usual lengths get loops of their own, into which the compiler
+ * inlines the part of inlined() that is for such a length.  For other keys it calls hash(). */
 static ALWAYS_INLINE void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *keys,
                                    size_t first, size_t n, struct keyhash *out,
                                    hash_function *inlined, hash_function *hash)

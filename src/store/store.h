@@ -185,11 +185,11 @@ int read_bodies(struct reading *r);
 
 /* ---- map.c ----------------------------------------------------------------------------- */
 
-/* Open a file of which the journal, if it has one, is not looked at, and set *point to what the
- * header says of it.  open_as_saved() does so as the mode of the options says, and the filter
- * of a live file may be changed in memory.  open_to_record() does it as PERHAPS_MODE_LOAD does
- * or, if it is large and not 'shared', as PERHAPS_MODE_READ; but either way to be written in
- * memory.  Returns 0 or an error of perhaps_open(). */
+/* Open a file as it was saved: they do not look at its journal, and set *point to what the
+ * header says of that.  Return 0 or an error of perhaps_open().  open_as_saved() opens in the
+ * mode of the options; the filter of a live file may be changed in memory.  open_to_record()
+ * makes a filter that may be changed in memory: it reads the file (PERHAPS_MODE_LOAD) or, if
+ * that is large and not 'shared', maps it (PERHAPS_MODE_READ). */
 int open_as_saved(const char *path, const struct perhaps_open_options *options,
                   struct journal_point *point, perhaps_filter **filter);
 int open_to_record(const char *path, const struct perhaps_open_options *options,

@@ -3,8 +3,8 @@
  * here with two layers of retrieval).
  *
  *   parts = a ribbon filter of r bits a key over the listed keys; and one of 1 bit over those
- * and           the others that the first takes for listed, in which the others have the wrong
- * bit   body  = one line, of zeros
+ *           and the others that the first takes for listed: there the others have the wrong bit
+ *   body  = one line, of zeros
  *
  * A key is listed if both parts say so.  For a key of neither side the rate is 2^-(r+1).
  * Limits: those of ribbon.
