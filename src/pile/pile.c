@@ -1,19 +1,16 @@
 /* pile.c - records on their way from the keys to a kind, in memory and in a temporary file. */
-#define _GNU_SOURCE 1
 #include "pile.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "../base/fd.h"
 #include "../base/memory.h"
-#include "../base/system.h"
 
 /* The stage begins small, so that few keys take little memory. */
 #define STAGE_NBYTES_LEAST ((uint64_t)64 << 10)
@@ -61,58 +58,12 @@ const char *pile_folder(const struct pile *p)
     return folder && *folder ? folder : "/tmp";
 }
 
-/* Opens a file without a name, under the lock.  Where the file system has none, one with a name
- * loses it at once. */
+/* Opens the file, under the lock. */
 static int open_file(struct pile *p)
 {
-    const char *folder = pile_folder(p);
-    char path[4096];
-    if (p->fd >= 0)
-        return 0;
-    p->fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
-    if (p->fd >= 0)
-        return 0;
-    if (!is_lacking(errno) && errno != EISDIR)
-        return PERHAPS_ERR_IO;
-    int n = snprintf(path, sizeof path, "%s/perhaps.XXXXXX", folder);
-    if (n < 0 || (size_t)n >= sizeof path) {
-        errno = ENAMETOOLONG;
-        return PERHAPS_ERR_IO;
-    }
-    p->fd = mkostemp(path, O_CLOEXEC);
-    return p->fd < 0 || unlink(path) ? PERHAPS_ERR_IO : 0;
-}
-
-static int write_all(int fd, const void *bytes, uint64_t nbytes, uint64_t offset)
-{
-    const uint8_t *at = bytes;
-    while (nbytes) {
-        ssize_t n = pwrite(fd, at, nbytes < 1 << 30 ? nbytes : 1 << 30, (off_t)offset);
-        if (n < 0 && errno != EINTR)
-            return PERHAPS_ERR_IO;
-        uint64_t done = n < 0 ? 0 : (uint64_t)n;
-        at += done;
-        nbytes -= done;
-        offset += done;
-    }
-    return 0;
-}
-
-static int read_all(int fd, void *bytes, uint64_t nbytes, uint64_t offset)
-{
-    uint8_t *at = bytes;
-    while (nbytes) {
-        ssize_t n = pread(fd, at, nbytes, (off_t)offset);
-        if (n == 0)
-            errno = EIO;
-        if (n == 0 || (n < 0 && errno != EINTR))
-            return PERHAPS_ERR_IO;
-        uint64_t done = n < 0 ? 0 : (uint64_t)n;
-        at += done;
-        nbytes -= done;
-        offset += done;
-    }
-    return 0;
+    if (p->fd < 0)
+        p->fd = open_temporary(pile_folder(p));
+    return p->fd < 0 ? PERHAPS_ERR_IO : 0;
 }
 
 /* Returns where in a run a range begins, in bytes. */
@@ -134,7 +85,7 @@ static int spill(const struct pile *p, const struct run *run)
         uint64_t from = range_offset(p, run, range), to = range_offset(p, run, range + 1);
         run->check[range] = checksum(bytes + from, to - from);
     }
-    return write_all(p->fd, bytes, run->nbytes, run->offset);
+    return write_at(p->fd, bytes, run->nbytes, run->offset);
 }
 
 /* ---- Records to runs ------------------------------------------------------------------- */
@@ -434,7 +385,7 @@ static int gather(const struct pile *p, unsigned range, uint8_t *to)
         if (run->records) {
             memcpy(to, (const uint8_t *)run->records + from, n);
         } else if (n) {
-            error = read_all(p->fd, to, n, run->offset + from);
+            error = read_at(p->fd, to, n, run->offset + from);
             if (!error && checksum(to, n) != run->check[range]) {
                 errno = EIO;
                 error = PERHAPS_ERR_IO;

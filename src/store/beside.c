@@ -63,7 +63,7 @@ bool file_has_point(const char *file, const struct journal_point *one,
 {
     uint8_t bytes[HEADER_NBYTES] = { 0 };
     uint64_t done;
-    const int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int fd = open_at_once(file, O_RDONLY);
     if (fd < 0)
         return !is_gone();
     const int error = read_some(fd, bytes, sizeof bytes, 0, &done);
@@ -80,9 +80,8 @@ bool journal_is_beside(const char *file, const char *beside, int fd,
 {
     struct stat here, there;
     const int saved = errno;
-    bool is = !fstat(fd, &here) && !stat(beside, &there)
-                  ? here.st_ino == there.st_ino && here.st_dev == there.st_dev
-                  : !is_gone();
+    bool is =
+        !fstat(fd, &here) && !stat(beside, &there) ? is_same_file(&here, &there) : !is_gone();
     is = is && file_has_point(file, one, other);
     errno = saved;
     return is;

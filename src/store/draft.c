@@ -84,10 +84,10 @@ static bool can_be_named(const char *self, const char *folder)
 }
 
 /* Opens a file without a name, or returns -1; EOPNOTSUPP where it could not get one later. */
-static int open_nameless(const char *folder)
+static int open_linkable(const char *folder)
 {
     char self[PROC_PATH_NBYTES];
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    int fd = open_nameless(folder, 0, 0666);
     if (fd < 0)
         return -1;
     write_proc_path(self, fd);
@@ -110,10 +110,10 @@ int draft_open(struct draft *draft, const char *target)
     memcpy(draft->folder, slash ? target : ".", slash ? length : 1);
     if (slash && length == 0)
         draft->folder[0] = '/';
-    draft->fd = open_nameless(draft->folder);
+    draft->fd = open_linkable(draft->folder);
     if (draft->fd >= 0)
         return 0;
-    if (!is_lacking(errno) && errno != EISDIR)
+    if (!has_no_nameless(errno))
         return PERHAPS_ERR_IO;
     return draft_take_name(draft, target); /* this file system has no nameless files */
 }

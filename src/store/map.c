@@ -20,8 +20,7 @@
 static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbytes)
 {
     struct stat st;
-    /* without O_NONBLOCK this call would wait for ever on a pipe that has no writer */
-    *fd = open(path, (in_place ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+    *fd = open_at_once(path, in_place ? O_RDWR : O_RDONLY);
     if (*fd < 0)
         return PERHAPS_ERR_IO;
     if (fstat(*fd, &st))

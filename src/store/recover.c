@@ -91,7 +91,7 @@ static int follow(struct follower *follower, const char *path,
         return error;
     if (is_something_else(beside))
         return PERHAPS_ERR_JOURNAL;
-    int fd = open(beside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open_at_once(beside, O_RDONLY);
     if (fd < 0)
         return errno == ENOENT ? PERHAPS_ERR_JOURNAL : PERHAPS_ERR_IO;
     follower->reader.fd = fd;
@@ -130,7 +130,7 @@ bool journal_is_current(const perhaps_filter *f, const char *path)
     char file[PATH_MAX], beside[BESIDE_MAX];
     struct stat here, there;
     return !find_journal(path, file, beside) && !fstat(follower->reader.fd, &here) &&
-           !stat(beside, &there) && here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+           !stat(beside, &there) && is_same_file(&here, &there);
 }
 
 int journal_catch_up(perhaps_filter *f)
@@ -204,8 +204,7 @@ static int lock_journal(struct journal *j, bool create, mode_t mode)
         }
         if (fstat(j->fd, &here))
             return PERHAPS_ERR_IO;
-        if (!stat(j->beside, &there) && here.st_ino == there.st_ino &&
-            here.st_dev == there.st_dev)
+        if (!stat(j->beside, &there) && is_same_file(&here, &there))
             return 0;
         close(j->fd);
     }
@@ -242,7 +241,7 @@ bool perhaps_may_become_live(const char *path)
     const int saved = errno;
     bool may = perhaps_is_live(path) || find_place(path, file, beside);
     if (!may && !is_something_else(beside)) {
-        int fd = open(beside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        int fd = open_at_once(beside, O_RDONLY);
         may = fd < 0 ? lstat(beside, &st) != 0 : !may_replace(fd, &allocator);
         if (fd >= 0)
             close(fd);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../base/fd.h"
 #include "../filter/filter.h"
 #include "container.h"
 #include <perhaps_embed.h>
@@ -16,13 +17,6 @@
 
 /* ---- file.c ---------------------------------------------------------------------------- */
 
-static inline void close_keeping_errno(int fd)
-{
-    int saved = errno;
-    close(fd);
-    errno = saved;
-}
-
 /* Return a sink or source for an open descriptor, which the caller keeps and closes; 'fd' must
  * stay valid as long as the sink or source is in use.  Both go on when a signal interrupts the
  * system call, and return PERHAPS_ERR_IO (errno) when it fails.  A file that ends too early is
@@ -30,25 +24,8 @@ static inline void close_keeping_errno(int fd)
 struct perhaps_sink file_sink(int *fd);
 struct perhaps_source file_source(int *fd, uint64_t nbytes);
 
-/* Read and write bytes from number 'at' of the file on.  read_some() sets *done to how many
- * there were; for read_at() a file that ends too early is an error, EIO.  Return 0 or
- * PERHAPS_ERR_IO. */
-int read_some(int fd, uint8_t *to, uint64_t nbytes, uint64_t at, uint64_t *done);
-int read_at(int fd, uint8_t *to, uint64_t nbytes, uint64_t at);
-int write_at(int fd, const uint8_t *from, uint64_t nbytes, uint64_t at);
-
 /* Reads the first bytes of a file, without any checks; they are zeros where there are none. */
 void glance(const char *path, uint8_t bytes[HEADER_NBYTES]);
-
-/* Do what fsync(), fdatasync() and ftruncate() do, again if a signal comes.  Return 0, or -1
- * (errno). */
-int sync_file(int fd);
-int sync_data(int fd);
-int cut_file(int fd, uint64_t nbytes);
-
-/* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno; ENOLCK: the file
- * system has no locks). */
-int lock_file(int fd, int how);
 
 /* What goes to a file from its begin on, in pieces of 2 MiB.  The page cache keeps what was
  * written at once in one large folio, and a process that maps the file has all of that with one
