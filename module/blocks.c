@@ -109,14 +109,6 @@ int body_copy(struct body *copy, const struct body *body)
     return 0;
 }
 
-void body_digest(RedisModuleDigest *digest, const struct body *body)
-{
-    for (size_t i = 0; i < body->nblocks && body->blocks[i].bytes; i++)
-        server.DigestAddStringBuffer(digest, (const char *)body->blocks[i].bytes,
-                                     there_of(body, &body->blocks[i]));
-    server.DigestEndSequence(digest);
-}
-
 double share_of_ones(const uint8_t *bytes, uint64_t nbytes, uint64_t bits)
 {
     uint64_t ones = 0, word;
@@ -215,6 +207,30 @@ int body_load(struct body *body, uint64_t position, const char *bytes, size_t nb
     if (nbytes > block->nbytes - (offset - block->begin))
         return PERHAPS_ERR_ARGUMENT;
     return load_into(body, block, offset, bytes, nbytes, why);
+}
+
+bool blocks_are_complete(const void *filter)
+{
+    return body_is_whole(filter);
+}
+
+int blocks_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
+                const char **why)
+{
+    return body_load(filter, position, bytes, nbytes, why);
+}
+
+void blocks_digest(RedisModuleDigest *digest, const struct form *form, const void *filter)
+{
+    const struct body *body = filter;
+    struct dump header;
+    if (!form->dump(filter, 0, &header))
+        server.DigestAddStringBuffer(digest, header.bytes, header.nbytes);
+    memory_give(header.memory);
+    for (size_t i = 0; i < body->nblocks && body->blocks[i].bytes; i++)
+        server.DigestAddStringBuffer(digest, (const char *)body->blocks[i].bytes,
+                                     there_of(body, &body->blocks[i]));
+    server.DigestEndSequence(digest);
 }
 
 /* ---- RDB -------------------------------------------------------------------------------- */

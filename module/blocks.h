@@ -70,7 +70,6 @@ int body_load(struct body *body, uint64_t position, const char *bytes, size_t nb
 
 void body_release(struct body *body);
 int body_copy(struct body *copy, const struct body *body);
-void body_digest(RedisModuleDigest *digest, const struct body *body);
 
 /* Returns the share of set bits among these bytes, of which no more than 'bits' are used. */
 double share_of_ones(const uint8_t *bytes, uint64_t nbytes, uint64_t bits);
@@ -78,6 +77,12 @@ double share_of_ones(const uint8_t *bytes, uint64_t nbytes, uint64_t bits);
 /* Moves an object of memory_take() where the server wants it. */
 void object_defrag(RedisModuleDefragCtx *ctx, void **memory);
 void body_defrag(RedisModuleDefragCtx *ctx, struct body *body);
+
+/* Members of a form (form.h) whose filters begin with a body; blocks_digest() is told which. */
+bool blocks_are_complete(const void *filter);
+int blocks_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
+                const char **why);
+void blocks_digest(RedisModuleDigest *digest, const struct form *form, const void *filter);
 
 /* ---- RDB -------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  *     own_bloom      own_cuckoo        ours: filters of libperhaps, keyed by a secret (own.c)
  *     redis_bloom    redis_cuckoo      as RedisBloom has them, to read and to give back what it
  *                                      wrote; their hash is public (redisbloom_*.c)
- *     valkey_bloom                     as valkey-bloom has them, for the same (valkeybloom*.c)
+ *     valkey_bloom                     as valkey-bloom has them, for the same (valkeybloom.c)
  *
  * The commands (bloom.c, cuckoo.c) and what the server asks of a data type (types.c) are
  * written once, over this table. */

@@ -44,7 +44,7 @@ static const char other_hash[] =
 static const char later[] = "this filter is of a later version of RedisBloom";
 
 struct cuckoo {
-    struct body body;  /* with a block for each filter */
+    struct body body;  /* with a block for each filter; it comes first */
     uint64_t nbuckets; /* of the oldest filter */
     uint64_t items, deleted;
     uint16_t bucket_size, max_iterations, expansion;
@@ -284,11 +284,6 @@ static uint64_t items(const void *filter)
     return ((const struct cuckoo *)filter)->items;
 }
 
-static bool is_complete(const void *filter)
-{
-    return body_is_whole(&((const struct cuckoo *)filter)->body);
-}
-
 static size_t cuckoo_memory_nbytes(const void *filter)
 {
     const struct cuckoo *c = filter;
@@ -448,19 +443,9 @@ static void *cuckoo_begin_load(const char *bytes, size_t nbytes, const char **wh
     return c;
 }
 
-static int cuckoo_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
-                       const char **why)
-{
-    return body_load(&((struct cuckoo *)filter)->body, position, bytes, nbytes, why);
-}
-
 static void cuckoo_digest(RedisModuleDigest *digest, const void *filter)
 {
-    struct dump piece;
-    if (!cuckoo_dump(filter, 0, &piece))
-        server.DigestAddStringBuffer(digest, piece.bytes, piece.nbytes);
-    memory_give(piece.memory);
-    body_digest(digest, &((const struct cuckoo *)filter)->body);
+    blocks_digest(digest, &redis_cuckoo, filter);
 }
 
 /* ---- RDB -------------------------------------------------------------------------------- */
@@ -538,11 +523,11 @@ struct form redis_cuckoo = {
     .compact = compact,
     .info = info,
     .items = items,
-    .is_complete = is_complete,
+    .is_complete = blocks_are_complete,
     .dump = cuckoo_dump,
     .is_header = cuckoo_is_header,
     .begin_load = cuckoo_begin_load,
-    .load = cuckoo_load,
+    .load = blocks_load,
     .read = cuckoo_read,
     .save = cuckoo_save,
     .memory_nbytes = cuckoo_memory_nbytes,

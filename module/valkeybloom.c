@@ -1,14 +1,11 @@
-/* valkeybloom.c - Bloom filters of valkey-bloom, served as they are.
+/* valkeybloom.c - Bloom filters of valkey-bloom, served as they are (foreign_bloom.h).
  *
- *     filter = layers, the oldest first, each a Bloom filter for a number of items
- *     a, b   = SipHash-1-3 of an item under the two halves of the seed, the same in all layers
- *     bit i  = a, b, and then (a + i * b) mod 2^64 mod the largest prime below 2^64, for i from
- *              2 on; each mod the bits of the layer
- *     a byte = eight bits, the lowest first
+ *     a, b  = SipHash-1-3 of an item under the two halves of the seed
+ *     bit i = a, b, and then (a + i * b) mod 2^64 mod the largest prime below 2^64, for i from
+ *             2 on; each mod the bits of the layer
  *
- * An item is there if some layer has all its bits.  Items are added to the newest layer.  When
- * that is full, one for 'expansion' times as many items is appended, with 'tightening' times
- * the fpr.
+ * The layer that follows a full one is for 'expansion' times as many items, with 'tightening'
+ * times the fpr.
  *
  * A block is what the Rust crate bloomfilter 3.0 makes of a layer: a header and the bits.
  *
@@ -28,20 +25,17 @@
 #include <math.h>
 #include <string.h>
 
-#include "blocks.h"
+#include "foreign_bloom.h"
 #include "memory.h"
 #include "siphash13.h"
 
 enum {
+    ENCODING = 1,
     BLOCK_VERSION = 1,
     BLOCK_HEADER_NBYTES = 45,
     SEED_NBYTES = VALKEYBLOOM_SEED_NBYTES,
-    HASHES_MOST = 1100, /* for the smallest fpr that a double can have: 1075 */
 };
-#define NBYTES_MOST   (UINT64_C(1) << 50) /* of a layer: they, and the bits, can be counted */
-#define LN2           0.693147180559945309417
-#define PRIME         UINT64_C(0xFFFFFFFFFFFFFFC5)
-#define SAMPLE_NBYTES (UINT64_C(1) << 20) /* what info() counts the bits of */
+#define LN2 0.693147180559945309417
 
 /* With bloom-use-random-seed no. */
 static const uint8_t public_seed[SEED_NBYTES] = {
@@ -49,7 +43,15 @@ static const uint8_t public_seed[SEED_NBYTES] = {
     29, 137, 138, 115, 62,  152, 136, 135, 48,  127, 151, 205, 40, 7,  51,  131,
 };
 
-static const char no_memory[] = "ERR Insufficient memory to create filter";
+static const char bad_dump[] = "ERR bloom object decoding failed";
+static const char later[] = "ERR this filter is of another version of valkey-bloom";
+
+struct valkeybloom {
+    struct foreign_bloom bloom;
+    double fpr, tightening;
+    uint32_t expansion;
+    uint8_t seed[SEED_NBYTES];
+};
 
 /* ---- Layers ------------------------------------------------------------------------------ */
 
@@ -73,344 +75,415 @@ static double fpr_of(const struct valkeybloom *bloom, size_t layer)
 }
 
 /* Returns whether there are such filters at all. */
-bool valkeybloom_is_sound(const struct valkeybloom *bloom)
+static bool is_sound(const struct valkeybloom *bloom)
 {
     return bloom->fpr > 0 && bloom->fpr < 1 && bloom->tightening > 0 && bloom->tightening < 1;
 }
 
-/* All layers before it are full, so that their items are their capacity; the sum of all is
- * replied as a number with a sign. */
-bool valkeybloom_complete_layer(const struct valkeybloom *bloom,
-                                struct valkeybloom_layer *layer, uint64_t block_nbytes)
+/* Completes layer i from its capacity, its items and the length of its block.  Returns whether
+ * the other module makes such layers.  All layers before it are full, so that their items are
+ * their capacity; the sum of all is replied as a number with a sign. */
+static bool complete_layer(const struct valkeybloom *filter, size_t i,
+                           struct foreign_layer *layer, uint64_t block_nbytes)
 {
-    if (block_nbytes <= BLOCK_HEADER_NBYTES || block_nbytes > NBYTES_MOST)
+    if (block_nbytes <= BLOCK_HEADER_NBYTES || block_nbytes > FOREIGN_NBYTES_MOST)
         return false;
-    if (!layer->capacity || layer->capacity > INT64_MAX - bloom->items ||
+    if (!layer->capacity || layer->capacity > INT64_MAX - filter->bloom.items ||
         layer->items > layer->capacity)
         return false;
     layer->bits = 8 * (block_nbytes - BLOCK_HEADER_NBYTES);
     const double hashes = hashes_for(layer->bits, layer->capacity);
-    layer->hashes = hashes <= HASHES_MOST ? (uint32_t)hashes : 0;
+    layer->hashes = hashes <= FOREIGN_HASHES_MOST ? (uint32_t)hashes : 0;
+    layer->fpr = fpr_of(filter, i);
     return layer->hashes > 0;
 }
 
 /* Writes the header of a block that has all its bytes. */
-void valkeybloom_write_header(const struct valkeybloom *bloom, size_t i)
+static void write_header(const struct valkeybloom *filter, size_t i)
 {
-    const uint64_t nbytes = bloom->layers[i].bits / 8;
-    uint8_t *header = bloom->body.blocks[i].bytes;
+    const struct foreign_layer *layer = &filter->bloom.layers[i];
+    const uint64_t nbytes = layer->bits / 8;
+    uint8_t *header = filter->bloom.body.blocks[i].bytes;
     header[0] = BLOCK_VERSION;
     memcpy(header + 1, &nbytes, sizeof nbytes);
-    memcpy(header + 9, &bloom->layers[i].hashes, sizeof bloom->layers[i].hashes);
-    memcpy(header + 13, bloom->seed, SEED_NBYTES);
+    memcpy(header + 9, &layer->hashes, sizeof layer->hashes);
+    memcpy(header + 13, filter->seed, SEED_NBYTES);
 }
 
 /* Returns whether a block has the header that it should have; the first one says the seed. */
-bool valkeybloom_has_header(struct valkeybloom *bloom, size_t i)
+static bool has_header(struct valkeybloom *filter, size_t i)
 {
+    const uint8_t *block = filter->bloom.body.blocks[i].bytes;
     uint8_t header[BLOCK_HEADER_NBYTES];
-    memcpy(header, bloom->body.blocks[i].bytes, sizeof header);
+    memcpy(header, block, sizeof header);
     if (i == 0)
-        memcpy(bloom->seed, header + 13, SEED_NBYTES);
-    valkeybloom_write_header(bloom, i);
-    return !memcmp(header, bloom->body.blocks[i].bytes, sizeof header);
-}
-
-int valkeybloom_make_room(struct valkeybloom *bloom)
-{
-    void *layers = bloom->layers;
-    int error =
-        array_make_room(&layers, bloom->body.nblocks, &bloom->room, sizeof *bloom->layers);
-    bloom->layers = layers;
-    return error;
+        memcpy(filter->seed, header + 13, SEED_NBYTES);
+    write_header(filter, i);
+    return !memcmp(header, block, sizeof header);
 }
 
 /* Appends an empty layer.  Returns 0, PERHAPS_ERR_LAYERS or _MEMORY. */
-static int append_layer(struct valkeybloom *bloom, uint64_t capacity)
+static int append_layer(struct valkeybloom *filter, uint64_t capacity)
 {
-    const double fpr = fpr_of(bloom, bloom->body.nblocks);
+    struct foreign_bloom *bloom = &filter->bloom;
+    const double fpr = fpr_of(filter, bloom->body.nblocks);
     if (!(fpr > DBL_MIN))
         return PERHAPS_ERR_LAYERS;
     const double nbytes = ceil((double)capacity * log(fpr) / (-8 * LN2 * LN2));
-    if (!(nbytes < (double)(NBYTES_MOST - BLOCK_HEADER_NBYTES)))
+    if (!(nbytes < (double)(FOREIGN_NBYTES_MOST - BLOCK_HEADER_NBYTES)))
         return PERHAPS_ERR_LAYERS;
     const uint64_t block_nbytes = BLOCK_HEADER_NBYTES + (uint64_t)nbytes;
-    struct valkeybloom_layer layer = { .capacity = capacity };
-    if (!valkeybloom_complete_layer(bloom, &layer, block_nbytes))
+    struct foreign_layer layer = { .capacity = capacity };
+    if (!complete_layer(filter, bloom->body.nblocks, &layer, block_nbytes))
         return PERHAPS_ERR_LAYERS;
-    if (valkeybloom_make_room(bloom) || body_append_block(&bloom->body, block_nbytes))
-        return PERHAPS_ERR_MEMORY;
-    bloom->layers[bloom->body.nblocks - 1] = layer;
-    valkeybloom_write_header(bloom, bloom->body.nblocks - 1);
-    return 0;
-}
-
-static int grow_layers(struct valkeybloom *bloom)
-{
-    uint64_t capacity;
-    if (!bloom->expansion)
-        return PERHAPS_ERR_FULL;
-    if (__builtin_mul_overflow(bloom->layers[bloom->body.nblocks - 1].capacity,
-                               bloom->expansion, &capacity))
-        return PERHAPS_ERR_LAYERS;
-    return append_layer(bloom, capacity);
-}
-
-/* ---- Add and ask ------------------------------------------------------------------------- */
-
-struct hashed {
-    uint64_t a, b;
-};
-
-static struct hashed hash_item(const struct valkeybloom *bloom, const struct perhaps_key *item)
-{
-    uint64_t keys[4];
-    memcpy(keys, bloom->seed, sizeof keys);
-    return (struct hashed){ siphash13_slice(item->bytes, item->nbytes, keys),
-                            siphash13_slice(item->bytes, item->nbytes, keys + 2) };
-}
-
-static inline uint64_t bit_of(const struct valkeybloom_layer *layer, const struct hashed *h,
-                              uint32_t i)
-{
-    const uint64_t hash = i == 0 ? h->a : i == 1 ? h->b : (h->a + i * h->b) % PRIME;
-    return hash % layer->bits;
-}
-
-static const uint8_t *bits_at(const struct valkeybloom *bloom, size_t i)
-{
-    return bloom->body.blocks[i].bytes + BLOCK_HEADER_NBYTES;
-}
-
-/* Hashes a batch of items, and prefetches what they need: in a full layer an item that is not
- * there is tested by two bits on average; the newest one is less full, and gets the new
- * items. */
-static void hash_batch(const struct valkeybloom *bloom, const struct perhaps_key *items,
-                       size_t n, struct hashed hashed[FOREIGN_BATCH])
-{
-    const size_t layers = bloom->body.nblocks, ahead = layers < 4 ? layers : 4;
-    for (size_t i = 0; i < n; i++)
-        hashed[i] = hash_item(bloom, &items[i]);
-    for (size_t i = 0; n > 1 && i < n; i++)
-        for (size_t j = 0; j < ahead; j++) {
-            const struct valkeybloom_layer *layer = &bloom->layers[layers - 1 - j];
-            const uint32_t most = j ? 2 : 8, bits = layer->hashes < most ? layer->hashes : most;
-            for (uint32_t bit = 0; bit < bits; bit++)
-                __builtin_prefetch(bits_at(bloom, layers - 1 - j) +
-                                   bit_of(layer, &hashed[i], bit) / 8);
-        }
-}
-
-static bool is_in_layer(const struct valkeybloom *bloom, size_t i, const struct hashed *h)
-{
-    const struct valkeybloom_layer *layer = &bloom->layers[i];
-    const uint8_t *bytes = bits_at(bloom, i);
-    for (uint32_t n = 0; n < layer->hashes; n++) {
-        const uint64_t bit = bit_of(layer, h, n);
-        if (!(bytes[bit / 8] >> bit % 8 & 1))
-            return false;
-    }
-    return true;
-}
-
-static bool is_in(const struct valkeybloom *bloom, const struct hashed *h)
-{
-    for (size_t i = bloom->body.nblocks; i-- > 0;)
-        if (is_in_layer(bloom, i, h))
-            return true;
-    return false;
-}
-
-static int valkey_add_one(struct valkeybloom *bloom, const struct hashed *h, bool *was_present)
-{
-    const struct valkeybloom_layer *full = &bloom->layers[bloom->body.nblocks - 1];
-    *was_present = is_in(bloom, h);
-    if (*was_present)
-        return 0;
-    int error = full->items >= full->capacity ? grow_layers(bloom) : 0;
-    if (error)
-        return error;
-    const size_t newest = bloom->body.nblocks - 1;
-    struct valkeybloom_layer *layer = &bloom->layers[newest];
-    uint8_t *bytes = bloom->body.blocks[newest].bytes + BLOCK_HEADER_NBYTES;
-    for (uint32_t n = 0; n < layer->hashes; n++) {
-        const uint64_t bit = bit_of(layer, h, n);
-        bytes[bit / 8] |= (uint8_t)(1U << bit % 8);
-    }
-    layer->items++;
-    bloom->items++;
-    return 0;
-}
-
-int valkeybloom_add(void *filter, const struct perhaps_key *items, size_t n,
-                    bool unless_present, bool *was_present, size_t *done)
-{
-    struct valkeybloom *bloom = filter;
-    struct hashed hashed[FOREIGN_BATCH];
-    int error = body_is_whole(&bloom->body) ? 0 : PERHAPS_ERR_UNSUPPORTED;
-    (void)unless_present; /* a Bloom filter has no copies */
-    for (*done = 0; !error && *done < n;) {
-        const size_t left = n - *done, some = left < FOREIGN_BATCH ? left : FOREIGN_BATCH;
-        hash_batch(bloom, items + *done, some, hashed);
-        for (size_t i = 0; !error && i < some; i++) {
-            error = valkey_add_one(bloom, &hashed[i], &was_present[*done]);
-            *done += !error;
-        }
-    }
+    int error = foreign_append(bloom, layer, block_nbytes);
+    if (!error)
+        write_header(filter, bloom->body.nblocks - 1);
     return error;
 }
 
-/* Of an incomplete filter it says "perhaps". */
-void valkeybloom_contains(const void *filter, const struct perhaps_key *items, size_t n,
-                          uint64_t now_ms, bool *present)
+static int valkeybloom_grow(struct foreign_bloom *bloom)
 {
-    const struct valkeybloom *bloom = filter;
-    const bool is_whole = body_is_whole(&bloom->body);
-    struct hashed hashed[FOREIGN_BATCH];
-    (void)now_ms;
-    for (size_t some; n > 0; items += some, present += some, n -= some) {
-        some = n < FOREIGN_BATCH ? n : FOREIGN_BATCH;
-        if (is_whole)
-            hash_batch(bloom, items, some, hashed);
-        for (size_t i = 0; i < some; i++)
-            present[i] = !is_whole || is_in(bloom, &hashed[i]);
-    }
+    struct valkeybloom *filter = (struct valkeybloom *)bloom;
+    uint64_t capacity;
+    if (!filter->expansion)
+        return PERHAPS_ERR_FULL;
+    if (__builtin_mul_overflow(foreign_newest(bloom)->capacity, filter->expansion, &capacity))
+        return PERHAPS_ERR_LAYERS;
+    return append_layer(filter, capacity);
 }
 
-/* ---- Tell -------------------------------------------------------------------------------- */
-
-bool valkeybloom_has_public_seed(const struct valkeybloom *bloom)
+/* Appends a layer whose bytes will come, and counts its items; the last one must be full.
+ * Returns 0, PERHAPS_ERR_DAMAGED or PERHAPS_ERR_MEMORY. */
+static int expect_layer(struct valkeybloom *filter, struct foreign_layer layer,
+                        uint64_t block_nbytes)
 {
-    return !memcmp(bloom->seed, public_seed, SEED_NBYTES);
-}
-
-uint64_t valkeybloom_items(const void *filter)
-{
-    return ((const struct valkeybloom *)filter)->items;
-}
-
-bool valkeybloom_is_complete(const void *filter)
-{
-    return body_is_whole(&((const struct valkeybloom *)filter)->body);
-}
-
-size_t valkeybloom_memory_nbytes(const void *filter)
-{
-    const struct valkeybloom *bloom = filter;
-    return sizeof *bloom + bloom->room * sizeof *bloom->layers + bloom->body.memory_nbytes;
-}
-
-void valkeybloom_info(const void *filter, struct info *info)
-{
-    const struct valkeybloom *bloom = filter;
+    struct foreign_bloom *bloom = &filter->bloom;
     const size_t n = bloom->body.nblocks;
-    double no = 1;
-    *info = (struct info){ .size_nbytes = valkeybloom_memory_nbytes(bloom),
-                           .filters = n,
-                           .items = bloom->items,
-                           .expansion = bloom->expansion ? (long long)bloom->expansion : -1,
-                           .fpr_asked = bloom->fpr,
-                           .hash = valkeybloom_has_public_seed(bloom)
-                                       ? "siphash 1-3 (public seed: anybody can craft items)"
-                                       : "siphash 1-3 (its own seed)" };
-    for (size_t i = 0; i < n; i++) {
-        const struct valkeybloom_layer *layer = &bloom->layers[i];
-        const uint64_t nbytes = layer->bits / 8, most = SAMPLE_NBYTES / n + 1;
-        info->capacity += layer->capacity;
-        if (bloom->body.blocks[i].bytes)
-            no *= 1 - pow(share_of_ones(bits_at(bloom, i), nbytes < most ? nbytes : most,
-                                        layer->bits),
-                          layer->hashes);
-    }
-    info->fpr_now = 1 - no;
-    if (bloom->items)
-        info->bits_per_item = 8 * (double)bloom->body.nbytes / (double)bloom->items;
+    if (n && foreign_newest(bloom)->items < foreign_newest(bloom)->capacity)
+        return PERHAPS_ERR_DAMAGED; /* an RDB has the items of the last layer only */
+    if (!complete_layer(filter, n, &layer, block_nbytes))
+        return PERHAPS_ERR_DAMAGED;
+    int error = foreign_expect(bloom, layer, block_nbytes);
+    bloom->items += error ? 0 : layer.items;
+    return error;
 }
 
-bool valkeybloom_layer(const void *filter, size_t index, struct layer *layer)
+/* ---- What the form has of its own -------------------------------------------------------- */
+
+static struct foreign_hashes hash_item(const struct foreign_bloom *bloom,
+                                       const struct perhaps_key *item)
+{
+    uint64_t keys[4];
+    memcpy(keys, ((const struct valkeybloom *)bloom)->seed, sizeof keys);
+    return (struct foreign_hashes){ siphash13_slice(item->bytes, item->nbytes, keys),
+                                    siphash13_slice(item->bytes, item->nbytes, keys + 2) };
+}
+
+static const struct foreign_own own = { .hash = hash_item,
+                                        .grow = valkeybloom_grow,
+                                        .nbytes = sizeof(struct valkeybloom),
+                                        .header_nbytes = BLOCK_HEADER_NBYTES,
+                                        .by_prime = true };
+
+/* Returns whether the seed is that which valkey-bloom has built in. */
+static bool has_public_seed(const struct valkeybloom *filter)
+{
+    return !memcmp(filter->seed, public_seed, SEED_NBYTES);
+}
+
+static void valkeybloom_info(const void *filter, struct info *info)
 {
     const struct valkeybloom *bloom = filter;
-    if (index >= bloom->body.nblocks)
-        return false;
-    const struct valkeybloom_layer *one = &bloom->layers[index];
-    *layer = (struct layer){ .nbytes = one->bits / 8,
-                             .bits = one->bits,
-                             .capacity = one->capacity,
-                             .items = one->items,
-                             .hashes = one->hashes,
-                             .ratio = fpr_of(bloom, index) };
-    return true;
-}
-
-/* ---- Make and release -------------------------------------------------------------------- */
-
-void valkeybloom_release(void *filter)
-{
-    struct valkeybloom *bloom = filter;
-    body_release(&bloom->body);
-    memory_give(bloom->layers);
-    explicit_bzero(bloom->seed, sizeof bloom->seed);
-    memory_give(bloom);
+    foreign_info(filter, info);
+    info->expansion = bloom->expansion ? (long long)bloom->expansion : -1;
+    info->fpr_asked = bloom->fpr;
+    info->hash = has_public_seed(bloom) ? "siphash 1-3 (public seed: anybody can craft items)"
+                                        : "siphash 1-3 (its own seed)";
 }
 
 void *valkeybloom_create(const struct valkeybloom_wish *wish, const char **why)
 {
-    struct valkeybloom *bloom = memory_take(sizeof *bloom);
-    *why = no_memory;
+    struct valkeybloom *bloom = foreign_make(&own, why);
     if (!bloom)
         return NULL;
     bloom->fpr = wish->fpr;
     bloom->tightening = wish->tightening;
     bloom->expansion = wish->expansion;
     memcpy(bloom->seed, wish->seed, SEED_NBYTES);
-    int error =
-        valkeybloom_is_sound(bloom) ? append_layer(bloom, wish->capacity) : PERHAPS_ERR_LAYERS;
-    if (!error)
-        return bloom;
-    if (error != PERHAPS_ERR_MEMORY)
-        *why = "ERR could not create filter";
-    valkeybloom_release(bloom);
+    int error = is_sound(bloom) ? append_layer(bloom, wish->capacity) : PERHAPS_ERR_LAYERS;
+    if (error)
+        *why = error == PERHAPS_ERR_MEMORY ? foreign_no_memory : "ERR could not create filter";
+    return foreign_kept(bloom, *why);
+}
+
+/* ---- BF.LOAD ----------------------------------------------------------------------------- */
+
+/* A version, and then what Rust's bincode 1 makes of the filter: numbers of 4 and 8 bytes, and
+ * strings behind their length. */
+struct reader {
+    const char *at;
+    size_t left;
+};
+
+static bool take_from_reader(struct reader *r, void *to, size_t nbytes)
+{
+    if (r->left < nbytes)
+        return false;
+    memcpy(to, r->at, nbytes);
+    r->at += nbytes;
+    r->left -= nbytes;
+    return true;
+}
+
+/* Takes a layer and its bytes. */
+static const char *decode_layer(struct valkeybloom *bloom, struct reader *r)
+{
+    uint64_t nbytes;
+    struct foreign_layer layer = { 0 };
+    if (!take_from_reader(r, &nbytes, sizeof nbytes) || nbytes > r->left)
+        return bad_dump;
+    const char *block = r->at;
+    r->at += nbytes;
+    r->left -= nbytes;
+    if (!take_from_reader(r, &layer.items, sizeof layer.items) ||
+        !take_from_reader(r, &layer.capacity, sizeof layer.capacity))
+        return bad_dump;
+    const char *why;
+    int error = expect_layer(bloom, layer, nbytes);
+    if (error)
+        return error == PERHAPS_ERR_MEMORY ? foreign_no_memory : bad_dump;
+    const size_t i = bloom->bloom.body.nblocks - 1;
+    const uint64_t end = bloom->bloom.body.blocks[i].begin + nbytes;
+    if (body_load(&bloom->bloom.body, end + 1, block, nbytes, &why))
+        return foreign_no_memory;
+    return has_header(bloom, i) ? NULL : bad_dump;
+}
+
+static const char *decode(struct valkeybloom *bloom, struct reader *r)
+{
+    uint64_t nlayers;
+    uint8_t is_random;
+    const char *problem = NULL;
+    if (!take_from_reader(r, &bloom->expansion, sizeof bloom->expansion) ||
+        !take_from_reader(r, &bloom->fpr, sizeof bloom->fpr) ||
+        !take_from_reader(r, &bloom->tightening, sizeof bloom->tightening) ||
+        !take_from_reader(r, &is_random, sizeof is_random) ||
+        !take_from_reader(r, &nlayers, sizeof nlayers) || is_random > 1 || !nlayers ||
+        !is_sound(bloom))
+        return bad_dump;
+    while (!problem && bloom->bloom.body.nblocks < nlayers)
+        problem = decode_layer(bloom, r);
+    if (!problem && (r->left || is_random == has_public_seed(bloom)))
+        problem = bad_dump;
+    return problem;
+}
+
+void *valkeybloom_decode(const char *bytes, size_t nbytes, const char **why)
+{
+    struct reader r = { bytes, nbytes };
+    uint8_t version;
+    *why = bad_dump;
+    if (!take_from_reader(&r, &version, sizeof version))
+        return NULL;
+    *why = "ERR bloom object decoding failed. Unsupported version";
+    if (version != ENCODING)
+        return NULL;
+    struct valkeybloom *bloom = foreign_make(&own, why);
+    if (bloom)
+        *why = decode(bloom, &r);
+    return foreign_kept(bloom, *why);
+}
+
+/* ---- SCANDUMP and LOADCHUNK -------------------------------------------------------------- */
+
+/* The other module has no such commands: the header is ours. */
+static const char magic[8] = { 'v', 'a', 'l', 'k', 'e', 'y', 'B', 'F' };
+
+struct __attribute__((packed)) wire_head {
+    char magic[8];
+    uint32_t version, expansion, nlayers;
+    double fpr, tightening;
+    uint8_t seed[SEED_NBYTES];
+};
+
+struct __attribute__((packed)) wire_layer {
+    uint64_t nbytes, capacity, items;
+};
+
+static int valkey_dump(const void *filter, uint64_t position, struct dump *piece)
+{
+    const struct valkeybloom *bloom = filter;
+    const size_t n = bloom->bloom.body.nblocks;
+    if (position)
+        return body_dump(&bloom->bloom.body, position, piece);
+    struct wire_head head = { .version = ENCODING,
+                              .expansion = bloom->expansion,
+                              .nlayers = (uint32_t)n,
+                              .fpr = bloom->fpr,
+                              .tightening = bloom->tightening };
+    memcpy(head.magic, magic, sizeof magic);
+    memcpy(head.seed, bloom->seed, SEED_NBYTES);
+    *piece = (struct dump){ .next = 1, .nbytes = sizeof head + n * sizeof(struct wire_layer) };
+    char *bytes = piece->memory = memory_take(piece->nbytes);
+    if (!bytes)
+        return PERHAPS_ERR_MEMORY;
+    piece->bytes = bytes;
+    memcpy(bytes, &head, sizeof head);
+    for (size_t i = 0; i < n; i++) {
+        const struct wire_layer layer = { bloom->bloom.body.blocks[i].nbytes,
+                                          bloom->bloom.layers[i].capacity,
+                                          bloom->bloom.layers[i].items };
+        memcpy(bytes + sizeof head + i * sizeof layer, &layer, sizeof layer);
+    }
+    return 0;
+}
+
+static bool valkey_is_header(const char *bytes, size_t nbytes)
+{
+    struct wire_head head;
+    if (nbytes <= sizeof head || memcmp(bytes, magic, sizeof magic) != 0)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    return nbytes - sizeof head == head.nlayers * sizeof(struct wire_layer);
+}
+
+static const char *decode_header(struct valkeybloom *bloom, const char *bytes)
+{
+    struct wire_head head;
+    int error = 0;
+    memcpy(&head, bytes, sizeof head);
+    bloom->expansion = head.expansion;
+    bloom->fpr = head.fpr;
+    bloom->tightening = head.tightening;
+    memcpy(bloom->seed, head.seed, SEED_NBYTES);
+    if (head.version != ENCODING)
+        return later;
+    if (!is_sound(bloom))
+        return foreign_bad_data;
+    for (size_t i = 0; !error && i < head.nlayers; i++) {
+        struct wire_layer wire;
+        memcpy(&wire, bytes + sizeof head + i * sizeof wire, sizeof wire);
+        const struct foreign_layer layer = { .capacity = wire.capacity, .items = wire.items };
+        error = expect_layer(bloom, layer, wire.nbytes);
+    }
+    return !error ? NULL : error == PERHAPS_ERR_MEMORY ? foreign_no_memory : foreign_bad_data;
+}
+
+static void *valkey_begin_load(const char *bytes, size_t nbytes, const char **why)
+{
+    *why = foreign_bad_data;
+    if (!valkey_is_header(bytes, nbytes))
+        return NULL;
+    struct valkeybloom *bloom = foreign_make(&own, why);
+    if (bloom)
+        *why = decode_header(bloom, bytes);
+    return foreign_kept(bloom, *why);
+}
+
+/* The headers of blocks say nothing that the first piece does not; whatever came in their place
+ * is written over. */
+static int valkey_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
+                       const char **why)
+{
+    struct valkeybloom *bloom = filter;
+    int error = body_load(&bloom->bloom.body, position, bytes, nbytes, why);
+    for (size_t i = 0;
+         !error && body_is_whole(&bloom->bloom.body) && i < bloom->bloom.body.nblocks; i++)
+        write_header(bloom, i);
+    return error;
+}
+
+static void valkey_digest(RedisModuleDigest *digest, const void *filter)
+{
+    blocks_digest(digest, &valkey_bloom, filter);
+}
+
+/* ---- RDB --------------------------------------------------------------------------------- */
+
+static void valkey_save(RedisModuleIO *rdb, const void *filter)
+{
+    const struct valkeybloom *bloom = filter;
+    const bool is_whole = body_is_whole(&bloom->bloom.body);
+    const size_t n = bloom->bloom.body.nblocks;
+    server.SaveUnsigned(rdb, is_whole ? n : 0);
+    server.SaveUnsigned(rdb, bloom->expansion);
+    server.SaveDouble(rdb, bloom->fpr);
+    server.SaveDouble(rdb, bloom->tightening);
+    server.SaveUnsigned(rdb, !has_public_seed(bloom));
+    if (!is_whole) {
+        part_save(rdb, &valkey_bloom, filter);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        body_save_block(rdb, &bloom->bloom.body.blocks[i]);
+        server.SaveUnsigned(rdb, bloom->bloom.layers[i].capacity);
+    }
+    server.SaveUnsigned(rdb, bloom->bloom.layers[n - 1].items);
+}
+
+static const char *read_layer(struct foreign_bloom *bloom, RedisModuleIO *rdb, bool is_last)
+{
+    struct valkeybloom *filter = (struct valkeybloom *)bloom;
+    uint64_t nbytes;
+    if (!foreign_read_block(bloom, rdb, &nbytes))
+        return foreign_bad_data;
+    const size_t i = bloom->body.nblocks - 1;
+    struct foreign_layer *layer = &bloom->layers[i];
+    layer->capacity = server.LoadUnsigned(rdb);
+    layer->items = is_last ? server.LoadUnsigned(rdb) : layer->capacity;
+    if (server.IsIOError(rdb) || !complete_layer(filter, i, layer, nbytes) ||
+        !has_header(filter, i))
+        return foreign_bad_data;
+    bloom->items += layer->items;
     return NULL;
 }
 
-void *valkeybloom_copy(const void *filter)
+static void *valkey_read(RedisModuleIO *rdb, int encoding)
 {
-    const struct valkeybloom *from = filter;
-    struct valkeybloom *bloom = memory_take(sizeof *bloom);
-    if (!bloom)
-        return NULL;
-    *bloom = *from;
-    bloom->body = (struct body){ 0 };
-    bloom->layers = memory_take(from->room * sizeof *from->layers);
-    if (!bloom->layers || body_copy(&bloom->body, &from->body)) {
-        valkeybloom_release(bloom);
+    if (encoding != ENCODING) {
+        rdb_refuse(rdb, later);
         return NULL;
     }
-    memcpy(bloom->layers, from->layers, from->body.nblocks * sizeof *from->layers);
+    struct valkeybloom numbers = { .bloom = { .own = &own } }, *bloom = NULL;
+    const char *why = foreign_bad_data;
+    const uint64_t nlayers = server.LoadUnsigned(rdb), expansion = server.LoadUnsigned(rdb);
+    numbers.fpr = server.LoadDouble(rdb);
+    numbers.tightening = server.LoadDouble(rdb);
+    const uint64_t is_random = server.LoadUnsigned(rdb);
+    numbers.expansion = (uint32_t)expansion;
+    if (server.IsIOError(rdb) || expansion > UINT32_MAX || is_random > 1)
+        ;
+    else if (!nlayers)
+        bloom = part_read(rdb, &valkey_bloom, &why);
+    else if (is_sound(&numbers))
+        bloom = foreign_read(rdb, &numbers.bloom, nlayers, read_layer, &why);
+    if (bloom && nlayers && is_random == has_public_seed(bloom))
+        bloom = foreign_kept(bloom, why = foreign_bad_data);
+    if (!bloom)
+        rdb_refuse(rdb, why);
     return bloom;
 }
 
-void valkeybloom_defrag(RedisModuleDefragCtx *ctx, void **filter)
-{
-    object_defrag(ctx, filter);
-    struct valkeybloom *bloom = *filter;
-    void *layers = bloom->layers;
-    object_defrag(ctx, &layers);
-    bloom->layers = layers;
-    body_defrag(ctx, &bloom->body);
-}
-
-int valkeybloom_expect_layer(struct valkeybloom *bloom, struct valkeybloom_layer layer,
-                             uint64_t block_nbytes)
-{
-    const size_t n = bloom->body.nblocks;
-    if (n && bloom->layers[n - 1].items < bloom->layers[n - 1].capacity)
-        return PERHAPS_ERR_DAMAGED; /* an RDB has the items of the last layer only */
-    if (!valkeybloom_complete_layer(bloom, &layer, block_nbytes))
-        return PERHAPS_ERR_DAMAGED;
-    if (valkeybloom_make_room(bloom) || body_expect_block(&bloom->body, block_nbytes))
-        return PERHAPS_ERR_MEMORY;
-    bloom->layers[n] = layer;
-    bloom->items += layer.items;
-    return 0;
-}
+struct form valkey_bloom = {
+    .type_name = "bloomfltr",
+    .encoding = ENCODING,
+    .family = FAMILY_BLOOM,
+    .add = foreign_add,
+    .contains = foreign_contains,
+    .info = valkeybloom_info,
+    .layer = foreign_layer,
+    .items = foreign_items,
+    .is_complete = blocks_are_complete,
+    .dump = valkey_dump,
+    .is_header = valkey_is_header,
+    .begin_load = valkey_begin_load,
+    .load = valkey_load,
+    .read = valkey_read,
+    .save = valkey_save,
+    .memory_nbytes = foreign_memory_nbytes,
+    .digest = valkey_digest,
+    .release = foreign_release,
+    .copy = foreign_copy,
+    .defrag = foreign_defrag,
+};
