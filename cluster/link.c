@@ -33,11 +33,6 @@ bool link_is_open(const struct link *link)
     return link->number != 0;
 }
 
-struct pollfd link_wants(const struct link *link)
-{
-    return stream_wants(&link->stream, link->out_sent < link->out.nbytes);
-}
-
 bool link_has_more(const struct link *link)
 {
     return link->stream.more;
@@ -456,4 +451,41 @@ const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)
     *failed = true;
     link_fail(link, "%s", unasked);
     return NULL;
+}
+
+/* ---- Many links ------------------------------------------------------------------------ */
+
+/* Returns what poll() shall wait for on an open link.  On POLLOUT, and if the connection has
+ * failed, link_send() must be called, even if nothing is to be sent. */
+static struct pollfd link_wants(const struct link *link)
+{
+    return stream_wants(&link->stream, link->out_sent < link->out.nbytes);
+}
+
+bool waiting_find(struct waiting *waiting, struct link **links, size_t nlinks)
+{
+    const bool few = nlinks <= FEW_LINKS;
+    waiting->n = 0;
+    waiting->more = false;
+    waiting->events = few ? waiting->few_events : calloc(nlinks, sizeof *waiting->events);
+    waiting->links = few ? waiting->few_links : calloc(nlinks, sizeof(struct link *));
+    if (!waiting->events || !waiting->links)
+        return false;
+    for (size_t i = 0; i < nlinks; i++) {
+        struct link *link = links[i];
+        if (!link_is_open(link) || !link->waiting)
+            continue;
+        waiting->more |= link_has_more(link);
+        waiting->events[waiting->n] = link_wants(link);
+        waiting->links[waiting->n++] = link;
+    }
+    return true;
+}
+
+void waiting_release(struct waiting *waiting)
+{
+    if (waiting->events != waiting->few_events)
+        free(waiting->events);
+    if (waiting->links != waiting->few_links)
+        free(waiting->links);
 }

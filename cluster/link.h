@@ -103,10 +103,6 @@ int64_t now_ms(void);
 /* Returns whether the link is open: connected, or about to be. */
 bool link_is_open(const struct link *link);
 
-/* Returns what poll() shall wait for on an open link.  On POLLOUT, and if the connection has
- * failed, link_send() must be called, even if nothing is to be sent. */
-struct pollfd link_wants(const struct link *link);
-
 /* Returns whether link_receive() must be called, although poll() may not say so: bytes have
  * come over TLS. */
 bool link_has_more(const struct link *link);
@@ -140,5 +136,19 @@ void link_fail(struct link *link, const char *format, ...)
 bool link_forget(struct link *link, uint32_t *entry);
 
 void link_release(struct link *link);
+
+/* The links on which replies are due. */
+enum { FEW_LINKS = 64 };
+struct waiting {
+    struct pollfd *events, few_events[FEW_LINKS]; /* for poll() */
+    struct link **links, *few_links[FEW_LINKS];
+    size_t n;
+    bool more; /* bytes have come already, of which poll() does not tell */
+};
+
+/* Finds them among 'nlinks' links, and what each waits for.  Returns false if there is no
+ * memory; either way the caller calls waiting_release(). */
+bool waiting_find(struct waiting *waiting, struct link **links, size_t nlinks);
+void waiting_release(struct waiting *waiting);
 
 #endif

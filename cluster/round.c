@@ -343,50 +343,15 @@ int round_check_stopped(struct nodes *nodes)
     return 0;
 }
 
-/* What a round waits for: the links on which replies are due. */
-enum { FEW_LINKS = 64 };
-struct waiting {
-    struct pollfd *events, few_events[FEW_LINKS];
-    struct link **links, *few_links[FEW_LINKS];
-    size_t n;
-    bool more; /* bytes have come already, of which poll() does not tell */
-};
-
-/* Finds the links on which replies are due, and what each waits for.  What is written goes off
- * first.  Returns false if there is no memory. */
-static bool find_waiting(struct round *round, struct waiting *waiting)
+/* Sends what is written on the links on which replies are due. */
+static void send_written(struct round *round)
 {
-    struct nodes *nodes = round->nodes;
-    size_t most = nodes->nlinks; /* as of now: a redirection may make more links */
-    waiting->n = 0;
-    waiting->more = false;
-    waiting->events =
-        most <= FEW_LINKS ? waiting->few_events : calloc(most, sizeof *waiting->events);
-    waiting->links =
-        most <= FEW_LINKS ? waiting->few_links : calloc(most, sizeof *waiting->links);
-    if (!waiting->events || !waiting->links)
-        return false;
-    for (size_t i = 0; i < most; i++) {
-        struct link *link = nodes->links[i];
-        if (!link_is_open(link) || link->waiting == 0)
-            continue;
-        if (link->out.nbytes > link->out_tried && !link_send(link)) {
+    for (size_t i = 0; i < round->nodes->nlinks; i++) {
+        struct link *link = round->nodes->links[i];
+        if (link_is_open(link) && link->waiting && link->out.nbytes > link->out_tried &&
+            !link_send(link))
             give_up_link(round, link);
-            continue;
-        }
-        waiting->more |= link_has_more(link);
-        waiting->events[waiting->n] = link_wants(link);
-        waiting->links[waiting->n++] = link;
     }
-    return true;
-}
-
-static void forget_waiting(struct waiting *waiting)
-{
-    if (waiting->events != waiting->few_events)
-        free(waiting->events);
-    if (waiting->links != waiting->few_links)
-        free(waiting->links);
 }
 
 /* Returns how long poll() may wait, in milliseconds. */
@@ -439,14 +404,15 @@ static void pump(struct round *round)
     struct nodes *nodes = round->nodes;
     struct waiting waiting;
     do {
-        if (!find_waiting(round, &waiting))
+        send_written(round);
+        if (!waiting_find(&waiting, nodes->links, nodes->nlinks))
             round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
         else if (waiting.n && poll(waiting.events, waiting.n, poll_ms(round, &waiting)) < 0 &&
                  errno != EINTR)
             round->error = nodes_fail(nodes, PERHAPS_ERR_IO, "poll: %m");
         for (size_t i = 0; i < waiting.n && !round->error; i++)
             serve(round, waiting.links[i], waiting.events[i].revents);
-        forget_waiting(&waiting);
+        waiting_release(&waiting);
         if (!round->error && waiting.n)
             round->error = round_check_stopped(nodes);
     } while (waiting.n && !round->error);

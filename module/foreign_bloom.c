@@ -198,13 +198,13 @@ bool foreign_layer(const void *filter, size_t index, struct layer *layer)
     if (index >= bloom->body.nblocks)
         return false;
     const struct foreign_layer *one = &bloom->layers[index];
-    *layer = (struct layer){ .nbytes = bloom->body.blocks[index].nbytes -
-                                       bloom->own->header_nbytes,
-                             .bits = one->bits,
-                             .capacity = one->capacity,
-                             .items = one->items,
-                             .hashes = one->hashes,
-                             .ratio = one->fpr };
+    *layer =
+        (struct layer){ .nbytes = bloom->body.blocks[index].nbytes - bloom->own->header_nbytes,
+                        .bits = one->bits,
+                        .capacity = one->capacity,
+                        .items = one->items,
+                        .hashes = one->hashes,
+                        .ratio = one->fpr };
     return true;
 }
 

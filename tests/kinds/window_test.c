@@ -26,6 +26,16 @@ static struct perhaps_options window_options(unsigned number, uint64_t capacity)
                                      .hashing = { .seed = test_seed() } };
 }
 
+/* Makes a window by time, which is told the time. */
+static perhaps_filter *window_by_time(struct perhaps_options options, uint64_t window,
+                                      uint64_t now)
+{
+    options.window.time = window;
+    perhaps_filter *f = make_with(&options);
+    expect_success(perhaps_advance(f, now));
+    return f;
+}
+
 static void add_number(perhaps_filter *f, uint64_t number)
 {
     expect_success(perhaps_add(f, &number, sizeof number));
@@ -52,11 +62,8 @@ static void expect_counts_agree(const perhaps_filter *f)
  * the generations - 1, rounded up. */
 static void check_one_key(unsigned number, uint64_t window, uint64_t begin, uint64_t age)
 {
-    struct perhaps_options options = window_options(number, 10);
     uint64_t period = (window + number - 2) / (number - 1), came = begin + age;
-    options.window.time = window;
-    scoped_filter *f = make_with(&options);
-    expect_success(perhaps_advance(f, begin));
+    scoped_filter *f = window_by_time(window_options(number, 10), window, begin);
     expect_success(perhaps_advance(f, came));
     add_number(f, 1);
     for (uint64_t now = came; now <= came + number * period + 1; now++) {
@@ -87,26 +94,22 @@ TEST(test_bounds_of_time)
  * moment. */
 TEST(test_before_the_first_moment)
 {
+    const uint64_t moments[] = { 1000000, 1000014, 1000015 };
     struct perhaps_options options = window_options(3, 10);
     options.window.time = 10;
     scoped_filter *f = make_with(&options);
     add_number(f, 1);
-    expect_success(perhaps_advance(f, 1000000));
-    expect(has_number(f, 1));
-    expect_success(perhaps_advance(f, 1000014));
-    expect(has_number(f, 1));
-    expect_success(perhaps_advance(f, 1000015));
-    expect(!has_number(f, 1));
+    for (unsigned i = 0; i < 3; i++) {
+        expect_success(perhaps_advance(f, moments[i]));
+        expect(has_number(f, 1) == (i < 2));
+    }
 }
 
 /* A time that stands still or goes back changes nothing. */
 TEST(test_standing_and_going_back)
 {
     for (unsigned i = 0; i < CHOICES; i++) {
-        struct perhaps_options options = window_options(generations[i], 1000);
-        options.window.time = 6300;
-        scoped_filter *f = make_with(&options);
-        expect_success(perhaps_advance(f, 50000));
+        scoped_filter *f = window_by_time(window_options(generations[i], 1000), 6300, 50000);
         add_number(f, 1);
         scoped_filter *before = clone_of(f);
         const uint64_t earlier[] = { 50000, 50000, 49999, 0, 1, 50000 };
@@ -123,11 +126,8 @@ TEST(test_far_ahead)
     const uint64_t times[] = { 1, 63, UINT64_MAX / 3, UINT64_MAX };
     for (unsigned i = 0; i < CHOICES; i++)
         for (size_t t = 0; t < sizeof times / sizeof *times; t++) {
-            struct perhaps_options options = window_options(generations[i], 100);
-            options.window.time = times[t];
             scene("%u generations, window %llu", generations[i], (unsigned long long)times[t]);
-            scoped_filter *f = make_with(&options);
-            expect_success(perhaps_advance(f, 0));
+            scoped_filter *f = window_by_time(window_options(generations[i], 100), times[t], 0);
             add_number(f, 1);
             expect_success(perhaps_advance(f, UINT64_MAX));
             uint64_t period = (times[t] - 1) / (generations[i] - 1) + 1;
@@ -206,10 +206,10 @@ static void check_by_keys(unsigned number, uint64_t window, size_t batch)
         scene("%u generations, window of %u, batches of %zu, %zu keys", number,
               (unsigned)window, batch, count);
         for (size_t k = 0; k < count; k++) {
-            uint64_t generation = k / period, newest = (count - 1) / period;
+            uint64_t age = (count - 1) / period - k / period; /* of its generation */
             expect(present[k] || count - k > window);
             expect(!present[k] || count - k <= number * period);
-            expect(present[k] == (newest - generation < number));
+            expect(present[k] == (age < number));
         }
         expect_counts_agree(f);
     }
@@ -260,10 +260,9 @@ static void turn_over(const char *base, unsigned number, double fpr, bool unless
         return;
     expect_success(error);
     scene("%s, %u generations, fpr %g", base, number, fpr);
-    for (uint64_t i = 0; i < 4 * KEYS; i++) {
+    for (uint64_t i = 0; i < 4 * KEYS; i++)
         expect_success(unless_present ? perhaps_add_unless_present(f, &i, sizeof i, &present[i])
                                       : perhaps_add(f, &i, sizeof i));
-    }
     for (uint64_t i = 3 * KEYS; i < 4 * KEYS; i++)
         expect(present[i] || has_number(f, i));
     expect_counts_agree(f);
@@ -382,18 +381,15 @@ TEST(test_as_of_a_time_elsewhere)
     struct perhaps_options options = window_options(3, 1000);
     const uint8_t secret[16] = "a secret of 16 b";
     struct path path = temp_path("as_of");
-    options.window.time = 10;
     options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_SIP, .secret = secret };
-    scoped_filter *f = make_with(&options);
-    expect_success(perhaps_advance(f, 0));
+    scoped_filter *f = window_by_time(options, 10, 0);
     expect(perhaps_contains_many_at(f, &keys, 100, NULL) == 0);
     expect_success(perhaps_save(f, path.text));
     scoped_filter *blind = open_file(path.text, &without_secret);
     expect(perhaps_contains_many_at(blind, &keys, 100, NULL) == keys.count);
 
     options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_NONE };
-    scoped_filter *plain = make_with(&options);
-    expect_success(perhaps_advance(plain, 0));
+    scoped_filter *plain = window_by_time(options, 10, 0);
     expect_success(perhaps_add(plain, key_at(&keys, 0), 16));
     expect_success(perhaps_advance(plain, 9));
     expect_success(perhaps_add(plain, key_at(&keys, 1), 16));
@@ -419,11 +415,8 @@ TEST(test_as_of_a_time_elsewhere)
 TEST(test_as_of_a_time_checked)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 200);
-    struct perhaps_options options = window_options(3, 1000);
     struct path path = temp_path("as_of_checked");
-    options.window.time = 10;
-    scoped_filter *f = make_with(&options);
-    expect_success(perhaps_advance(f, 0));
+    scoped_filter *f = window_by_time(window_options(3, 1000), 10, 0);
     fill(f, &keys);
     expect_success(perhaps_save(f, path.text));
     {
@@ -513,12 +506,11 @@ static void do_pass_time(struct model *m)
 static void do_save(struct model *m)
 {
     struct path path = temp_path("window");
-    struct perhaps_open_options options = { .mode = rng_below(&m->rng, 2) ? PERHAPS_MODE_LOAD
-                                                                          : PERHAPS_MODE_READ };
+    const struct perhaps_open_options *how = ways_to_open[rng_below(&m->rng, 2)];
     expect_success(perhaps_save(m->f, path.text));
-    perhaps_filter *opened = open_file(path.text, &options);
+    perhaps_filter *opened = open_file(path.text, how);
     expect(perhaps_equal(opened, m->f));
-    if (options.mode == PERHAPS_MODE_READ) {
+    if (how->mode == PERHAPS_MODE_READ) {
         expect_error(perhaps_rotate(opened), PERHAPS_ERR_READ_ONLY);
         perhaps_filter *copy = clone_of(opened);
         perhaps_free(opened);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "store/record.h"
 
@@ -36,15 +35,21 @@ static bool is_same(const struct truth *a, const struct truth *b)
 }
 
 /* States of disks that were tried already: a table with open addressing. */
-struct tried {
+static struct {
     size_t count;
     struct {
         uint64_t hash; /* 0: free */
         struct truth truth;
     } at[1 << 16];
-};
+} tried;
 
-enum { TRUTHS_MOST = 400 };
+enum { TRUTHS_MOST = 400, TORN_MOST = 3 };
+
+/* Some images in which a part of the journal is cut off. */
+struct torn {
+    struct image at[TORN_MOST];
+    size_t count;
+};
 
 /* A filter that goes through operations while its folder is recorded. */
 struct play {
@@ -59,12 +64,9 @@ struct play {
     struct rng rng;
     struct perhaps_keys keys;
     size_t steps, states; /* what was tried, for people */
-
-    struct image torn[3]; /* some in which a part of the journal is cut off */
-    size_t ntorn;
+    char name[80];
+    struct torn torn;
 };
-
-static struct tried tried;
 
 /* ---- Operations -------------------------------------------------------------------------- */
 
@@ -98,11 +100,6 @@ static void sync_by(struct play *p, int (*sync)(perhaps_filter *f))
     promise(p, p->count - 1);
     expect_success(sync(p->f));
     acknowledge(p);
-}
-
-static void sync_play(struct play *p)
-{
-    sync_by(p, perhaps_sync);
 }
 
 /* Fewer keys than the library hands over at once: all of them go into one frame. */
@@ -169,36 +166,41 @@ static void close_play(struct play *p)
 
 /* ---- Plays ------------------------------------------------------------------------------- */
 
+/* Returns keys for a bitmap. */
+static struct perhaps_keys numbers(void)
+{
+    static char text[4 * 1000 + 1];
+    for (unsigned i = 0; i < 1000; i++)
+        snprintf(text + 4 * i, 5, "%u", 2000 + 7 * i);
+    return perhaps_keys_packed(text, 4, 1000);
+}
+
 static struct play begin_play(const struct perhaps_options *options,
-                              const struct perhaps_open_options *how, struct perhaps_keys keys,
-                              const char *name)
+                              const struct perhaps_open_options *how, const char *name)
 {
     struct play p = { .options = *options,
                       .how = *how,
                       .folder = temp_path("folder"),
                       .rng = rng_for(name),
-                      .keys = keys };
-    struct image nothing = { 0 };
-    mkdir(p.folder.text, 0755);
-    image_write(&nothing, p.folder.text);
+                      .keys = options->kind ? make_keys(RANDOM_KEYS, test_seed(), 0, 3000)
+                                            : numbers() };
+    snprintf(p.name, sizeof p.name, "%s %s", options->kind ? options->kind : "bitmap",
+             options->base ? options->base : "");
+    image_write(&(struct image){ 0 }, p.folder.text);
     p.file = path_below(p.folder, "F");
     scoped_filter *f = make_with(&p.options);
     expect_success(perhaps_save(f, p.file.text));
-    p.f = f;
-    note_truth(&p);
-    p.f = NULL;
+    p.truths[p.count++] = truth_of(f);
     disk_watch(p.folder.text);
     return p;
 }
 
 /* Writes what there is, but does not sync it, as if frames had been full; unless it is held. */
-static void change_and_write(struct play *p, unsigned times)
+static void change_and_write(struct play *p)
 {
-    for (unsigned i = 0; i < times; i++) {
-        change(p);
-        if (!holds(p))
-            expect_success(journal_write_frame(recording_of(p->f), true));
-    }
+    change(p);
+    if (!holds(p))
+        expect_success(journal_write_frame(recording_of(p->f), true));
 }
 
 /* A change that every filter takes, so that there is something to sync. */
@@ -223,38 +225,32 @@ static void replace_play(struct play *p)
     perhaps_free(p->f);
 }
 
-/* Adds, some of which is synced; a checkpoint; the end of the process; a clean end. */
-static void play_all(struct play *p)
+static void sync_play(struct play *p)
 {
-    open_play(p);
-    for (int i = 0; i < 3; i++)
-        change(p);
-    sync_play(p);
-    change(p);
-    change(p);
-    sync_play(p);
-    change(p);
+    sync_by(p, perhaps_sync);
+}
+
+static void checkpoint_play(struct play *p)
+{
     sync_by(p, perhaps_checkpoint);
-    change(p);
-    sync_play(p);
-    change_and_write(p, 3);
-    sync_play(p);
-    change_and_write(p, 4);
+}
+
+static void end_play(struct play *p)
+{
     die(p->f);
-    open_play(p);
-    change(p);
-    sync_play(p);
-    change(p);
-    close_play(p);
-    open_play(p);
-    close_play(p);
-    replace_play(p);
-    open_play(p);
-    change(p);
-    sync_play(p);
-    change_and_write(p, 2);
-    die(p->f);
-    replace_play(p);
+}
+
+/* Does operations, a letter each. */
+static void act(struct play *p, const char *letters)
+{
+    static void (*const acts[256])(struct play *) = {
+        ['o'] = open_play, ['c'] = change,     ['w'] = change_and_write,
+        ['a'] = add_some,  ['s'] = sync_play,  ['k'] = checkpoint_play,
+        ['d'] = end_play,  ['q'] = close_play, ['r'] = replace_play,
+    };
+    for (; *letters; letters++)
+        if (*letters != ' ')
+            acts[(uint8_t)*letters](p);
 }
 
 /* ---- What is found ----------------------------------------------------------------------- */
@@ -299,19 +295,18 @@ static void keep_torn(struct play *p, const struct image *image, struct path fil
     for (size_t i = 0; i < image->count; i++)
         if (!strcmp(image->files[i].name, "F" JOURNAL_SUFFIX))
             nbytes = image->files[i].nbytes;
-    const size_t room = sizeof p->torn / sizeof *p->torn;
-    if (nbytes <= (size_t)st.st_size || (p->ntorn == room && rng_below(&p->rng, 10)))
+    struct torn *torn = &p->torn;
+    if (nbytes <= (size_t)st.st_size || (torn->count == TORN_MOST && rng_below(&p->rng, 10)))
         return;
-    size_t at = p->ntorn < room ? p->ntorn++ : rng_below(&p->rng, room);
-    image_free(&p->torn[at]);
-    p->torn[at] = image_copy(image);
+    size_t at = torn->count < TORN_MOST ? torn->count++ : rng_below(&p->rng, TORN_MOST);
+    image_free(&torn->at[at]);
+    torn->at[at] = image_copy(image);
 }
 
 /* Opens what a crash left.  To save time the rest is tried with every third state. */
 static struct truth try_image(struct play *p, const struct image *image)
 {
     struct path folder = temp_path("crashed"), file = path_below(folder, "F");
-    mkdir(folder.text, 0755);
     image_write(image, folder.text);
     struct truth loaded = expect_opens(file, &load_it), written = expect_opens(file, &to_write);
     expect(is_same(&loaded, &written));
@@ -361,20 +356,18 @@ static void expect_promise_kept(struct play *p, size_t step, struct chooser *cho
  * random. */
 static void crash_behind(struct play *p, size_t step, unsigned samples)
 {
-    const size_t few = every_case() ? 12 : 4;
-    const unsigned units[] = { 512, 4096 };
     for (enum choice how = CHOOSE_ALL; how <= CHOOSE_SYNCED; how++) {
         struct chooser c = { .how = how, .sector_nbytes = 512 };
         expect_promise_kept(p, step, &c);
     }
     struct chooser each = { .how = CHOOSE_EACH, .sector_nbytes = 512 };
-    size_t sectors = disk_open_sectors(step, 512);
-    for (bool more = sectors <= few; more; more = chooser_next(&each))
+    bool few = disk_open_sectors(step, 512) <= (every_case() ? 12 : 4);
+    for (bool more = few; more; more = chooser_next(&each))
         expect_promise_kept(p, step, &each);
     for (unsigned i = 0; i < samples; i++) {
         uint64_t bits = rng_next(&p->rng);
         struct chooser random = { .how = CHOOSE_RANDOM,
-                                  .sector_nbytes = units[bits % 2],
+                                  .sector_nbytes = bits % 2 ? 4096 : 512,
                                   .garbage = bits / 2 % 4 == 0,
                                   .density = 1 + (unsigned)(bits / 8 % 15),
                                   .rng = { .state = bits } };
@@ -384,9 +377,8 @@ static void crash_behind(struct play *p, size_t step, unsigned samples)
 
 static void forget_torn(struct play *p)
 {
-    for (size_t i = 0; i < p->ntorn; i++)
-        image_free(&p->torn[i]);
-    p->ntorn = 0;
+    while (p->torn.count)
+        image_free(&p->torn.at[--p->torn.count]);
 }
 
 static void crash_everywhere(struct play *p, unsigned samples)
@@ -395,61 +387,54 @@ static void crash_everywhere(struct play *p, unsigned samples)
     forget_torn(p);
     memset(&tried, 0, sizeof tried);
     for (size_t step = 0; step <= disk_steps(); step++, p->steps++) {
-        scene("%s %s, behind step %zu", p->options.kind ? p->options.kind : "bitmap",
-              p->options.base ? p->options.base : "", step);
+        scene("%s, behind step %zu", p->name, step);
         crash_behind(p, step, every_case() ? 20 * samples : samples);
     }
 }
 
-static void report(struct play *p)
+static void end(struct play *p)
 {
-    printf("%s %s: %zu steps, %zu states\n", p->options.kind ? p->options.kind : "bitmap",
-           p->options.base ? p->options.base : "", p->steps, p->states);
+    printf("%s: %zu steps, %zu states\n", p->name, p->steps, p->states);
     forget_torn(p);
+    if (p->options.kind)
+        free_keys(&p->keys);
 }
 
 /* Begins with what a crash left, which is opened, and crashes again. */
 static void crash_again(struct play *p)
 {
-    struct image torn[3];
-    size_t ntorn = p->ntorn;
-    memcpy(torn, p->torn, sizeof torn);
-    memset(p->torn, 0, sizeof p->torn);
-    p->ntorn = 0;
-    for (size_t i = 0; i < ntorn; i++) {
-        image_write(&torn[i], p->folder.text);
+    struct torn torn = p->torn;
+    p->torn = (struct torn){ 0 };
+    for (size_t i = 0; i < torn.count; i++) {
+        image_write(&torn.at[i], p->folder.text);
         p->truths[0] = expect_opens(p->file, &load_it);
         p->count = 1;
         p->safe = 0;
         disk_watch(p->folder.text);
-        open_play(p);
-        change_and_write(p, 2);
-        sync_play(p);
-        change(p);
-        close_play(p);
+        act(p, "o ww s c q");
         crash_everywhere(p, 2);
-        image_free(&torn[i]);
+        image_free(&torn.at[i]);
     }
 }
 
 static void play_and_crash(const struct perhaps_options *options,
-                           const struct perhaps_open_options *how, struct perhaps_keys keys)
+                           const struct perhaps_open_options *how)
 {
-    struct play p = begin_play(options, how, keys, "crashes");
-    play_all(&p);
+    struct play p = begin_play(options, how, "crashes");
+    act(&p, "o ccc s cc s c k c s www s wwww d"); /* adds, a checkpoint, the process ends */
+    act(&p, "o c s c q o q r o c s ww d r");      /* a clean end, and another filter */
     crash_everywhere(&p, 2);
     crash_again(&p);
-    report(&p);
+    end(&p);
 }
 
 /* To save time, of chains and windows only those over a few kinds are tried. */
 TEST_EACH(test_crashes, any_kind)
 {
-    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
     for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
         if (every_case() || i < (forgets(kind) ? 2 : 3))
-            play_and_crash(&options, &to_write, keys);
+            play_and_crash(&options, &to_write);
 }
 
 /* to_write, but what is added is not remembered before perhaps_sync(). */
@@ -462,53 +447,43 @@ static struct perhaps_open_options to_hold(void)
 
 TEST_EACH(test_held, any_kind)
 {
-    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     const struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
     const struct perhaps_open_options how = to_hold();
-    play_and_crash(&options, &how, keys);
+    play_and_crash(&options, &how);
 }
 
 TEST_EACH(test_by_time, forgets)
 {
-    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
     const struct perhaps_open_options how = to_hold();
     options.window.keys = 0;
     options.window.time = 100;
-    play_and_crash(&options, &to_write, keys);
-    play_and_crash(&options, &how, keys);
+    play_and_crash(&options, &to_write);
+    play_and_crash(&options, &how);
 }
 
 TEST(test_bitmap)
 {
-    char text[1000][4];
-    for (unsigned i = 0; i < 1000; i++) {
-        char number[8];
-        snprintf(number, sizeof number, "%u", 2000 + 7 * i);
-        memcpy(text[i], number, sizeof text[i]);
-    }
-    const struct perhaps_options options = { .bitmap = { .low = 1000, .high = 9999 } };
-    play_and_crash(&options, &to_write, perhaps_keys_packed(text, sizeof *text, 1000));
+    play_and_crash(&(struct perhaps_options){ .bitmap = { .low = 1000, .high = 9999 } },
+                   &to_write);
 }
 
 /* The file is saved anew in the background while keys are added, some of which are synced.  A
  * sync takes a while, so that much happens meanwhile. */
 static void play_in_background(const struct perhaps_kind *kind, struct perhaps_open_options how)
 {
-    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
     how.journal_nbytes = 8192;
-    struct play p = begin_play(&options, &how, keys, "background");
+    struct play p = begin_play(&options, &how, "background");
     disk_be_slow(true);
-    open_play(&p);
+    act(&p, "o");
     for (unsigned i = 0; i < 40; i++) {
-        change(&p);
-        if (rng_below(&p.rng, 4) == 0)
-            sync_play(&p);
+        act(&p, "c");
+        act(&p, rng_below(&p.rng, 4) ? "" : "s");
     }
-    close_play(&p);
+    act(&p, "q");
     crash_everywhere(&p, 1);
-    report(&p);
+    end(&p);
 }
 
 TEST_EACH(test_background, any_kind)
@@ -521,20 +496,14 @@ TEST_EACH(test_background, any_kind)
 
 /* A sync fails, and so does all that comes later.  The filter is opened again, which finds in
  * the memory of the system what may never come to the disk, and must not take it for safe.
- * 'die_first': the end of the process instead of perhaps_free(). */
-static void fail_sync(const struct perhaps_options *options, struct perhaps_keys keys,
-                      bool die_first)
+ * 'end_it': how the first filter ends. */
+static void fail_sync(void end_it(perhaps_filter *f))
 {
-    struct play p = begin_play(options, &to_write, keys, "failed sync");
-    open_play(&p);
-    change(&p);
-    sync_play(&p);
-    change_and_write(&p, 2);
-    add_some(&p);
+    struct perhaps_options options = options_for(perhaps_kind_at(0), 1000, 0.01, test_seed());
+    struct play p = begin_play(&options, &to_write, "failed sync");
+    act(&p, "o c s ww a");
     disk_fail_sync();
-    expect_error(perhaps_sync(p.f), PERHAPS_ERR_IO);
-    expect(errno == EIO);
-    for (unsigned i = 0; i < 3; i++) { /* even those of the system that succeed */
+    for (unsigned i = 0; i < 4; i++) { /* the later ones even if the system's succeed */
         errno = 0;
         expect_error(perhaps_sync(p.f), PERHAPS_ERR_IO);
         expect(errno == EIO);
@@ -542,25 +511,16 @@ static void fail_sync(const struct perhaps_options *options, struct perhaps_keys
         change(&p);
         expect(is_same(&p.truths[p.count - 2], &p.truths[p.count - 1]));
     }
-    if (die_first)
-        die(p.f);
-    else
-        perhaps_free(p.f);
-    open_play(&p);
-    change(&p);
-    sync_play(&p);
-    change(&p);
-    close_play(&p);
+    end_it(p.f);
+    act(&p, "o c s c q");
     crash_everywhere(&p, 4);
-    report(&p);
+    end(&p);
 }
 
 TEST(test_failed_sync)
 {
-    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
-    struct perhaps_options options = options_for(perhaps_kind_at(0), 1000, 0.01, test_seed());
-    fail_sync(&options, keys, false);
-    fail_sync(&options, keys, true);
+    fail_sync(perhaps_free);
+    fail_sync(die); /* as at the end of the process */
 }
 
 /* ---- Threads ----------------------------------------------------------------------------- */
@@ -569,28 +529,28 @@ enum { THREADS = 4, ROUNDS = 12, ROUND_KEYS = 25 };
 
 struct adder {
     unsigned number;
-    perhaps_filter *f;
-    const struct perhaps_keys *keys;
+    const struct play *play;
 };
 
-static struct perhaps_keys keys_of(const struct perhaps_keys *keys, unsigned thread, size_t n)
+static struct perhaps_keys keys_of(const struct play *p, unsigned thread, size_t n)
 {
-    return perhaps_keys_slice(keys, (size_t)thread * ROUNDS * ROUND_KEYS, n);
+    return perhaps_keys_slice(&p->keys, (size_t)thread * ROUNDS * ROUND_KEYS, n);
 }
 
 static void *add_and_sync(void *element)
 {
     const struct adder *adder = element;
+    perhaps_filter *f = adder->play->f;
     struct promise promise = { .thread = adder->number };
-    struct perhaps_keys own = keys_of(adder->keys, adder->number, ROUNDS * ROUND_KEYS);
+    struct perhaps_keys own = keys_of(adder->play, adder->number, ROUNDS * ROUND_KEYS);
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct perhaps_keys some = perhaps_keys_slice(&own, i * ROUND_KEYS, ROUND_KEYS);
         promise.begun += ROUND_KEYS;
         disk_promise(promise);
-        expect_success(perhaps_add_many(adder->f, &some, NULL));
+        expect_success(perhaps_add_many(f, &some, NULL));
         if ((i + adder->number) % 2)
             continue;
-        expect_success(perhaps_sync(adder->f));
+        expect_success(perhaps_sync(f));
         promise.safe = promise.begun;
         disk_promise(promise);
     }
@@ -598,19 +558,17 @@ static void *add_and_sync(void *element)
 }
 
 /* All that a thread was promised is there, and no more keys than it has begun to add. */
-static void expect_threads_kept(const struct perhaps_keys *keys, size_t step,
-                                struct chooser *chooser)
+static void expect_threads_kept(const struct play *p, size_t step, struct chooser *chooser)
 {
     struct path folder = temp_path("crashed"), file = path_below(folder, "F");
     struct image image = disk_image(step, chooser);
     uint64_t begun = 0;
-    mkdir(folder.text, 0755);
     image_write(&image, folder.text);
     image_free(&image);
     scoped_filter *f = open_file(file.text, &to_write);
     for (unsigned i = 0; i < THREADS; i++) {
         struct promise promised = disk_promised(step, i);
-        struct perhaps_keys own = keys_of(keys, i, promised.safe);
+        struct perhaps_keys own = keys_of(p, i, promised.safe);
         begun += promised.begun;
         expect_all_found(f, &own);
     }
@@ -621,23 +579,22 @@ static void expect_threads_kept(const struct perhaps_keys *keys, size_t step,
  * count their keys exactly tell that nothing was done twice. */
 TEST_EACH(test_threads, in_registry)
 {
-    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, THREADS * ROUNDS * ROUND_KEYS);
     struct perhaps_options options = options_for(kind, 4000, 0.0001, test_seed());
-    struct play p = begin_play(&options, &to_write, keys, "threads");
+    struct play p = begin_play(&options, &to_write, "threads");
     struct adder adders[THREADS];
     p.how.journal_nbytes = 8192;
     disk_be_slow(true);
     p.f = open_file(p.file.text, &p.how);
     for (unsigned i = 0; i < THREADS; i++)
-        adders[i] = (struct adder){ i, p.f, &keys };
+        adders[i] = (struct adder){ i, &p };
     run_threads(THREADS, add_and_sync, adders, sizeof *adders);
     perhaps_free(p.f);
     disk_rest();
     for (size_t step = 0; step <= disk_steps(); step += every_case() ? 1 : 3)
         for (enum choice how = CHOOSE_ALL; how <= CHOOSE_RANDOM; how++) {
-            struct chooser c = { .how = how, .sector_nbytes = 512, .density = 8 };
-            c.rng = p.rng;
+            struct chooser c = { .how = how, .sector_nbytes = 512, .density = 8, .rng = p.rng };
             scene("%s, threads, behind step %zu, choice %u", kind->name, step, how);
-            expect_threads_kept(&keys, step, &c);
+            expect_threads_kept(&p, step, &c);
         }
+    free_keys(&p.keys);
 }

@@ -92,8 +92,8 @@ static struct stream stream_of(const perhaps_filter *f)
 
 /* Reads a filter from where the stream is.  'nbytes' is the size that the source tells; 0: it
  * does not know. */
-static int read_from(struct stream *s, uint64_t nbytes,
-                     const struct perhaps_open_options *options, perhaps_filter **f)
+static int read_on(struct stream *s, uint64_t nbytes,
+                   const struct perhaps_open_options *options, perhaps_filter **f)
 {
     const struct perhaps_source source = { .read = stream_read,
                                            .context = s,
@@ -104,10 +104,13 @@ static int read_from(struct stream *s, uint64_t nbytes,
     return error;
 }
 
-static void rewind_stream(struct stream *s)
+/* Does so from the begin of the stream. */
+static int read_from(struct stream *s, uint64_t nbytes,
+                     const struct perhaps_open_options *options, perhaps_filter **f)
 {
     s->at = 0;
     s->calls = 0;
+    return read_on(s, nbytes, options, f);
 }
 
 /* ---- Filters ----------------------------------------------------------------------------- */
@@ -130,8 +133,8 @@ struct loading {
 static void loading_begin(struct loading *l)
 {
     *l = (struct loading){ .allocator = ledger_allocator(&l->ledger) };
-    l->options.mode = PERHAPS_MODE_LOAD;
-    l->options.allocator = &l->allocator;
+    l->options =
+        (struct perhaps_open_options){ .mode = PERHAPS_MODE_LOAD, .allocator = &l->allocator };
 }
 
 static void expect_nothing_left(const struct loading *l)
@@ -153,7 +156,6 @@ TEST_EACH(test_bytes_of_the_file, any_kind)
         expect_saves_as(f, &(struct bytes){ s.bytes, s.nbytes });
         for (unsigned known = 0; known < 2; known++) {
             scoped_filter *read;
-            rewind_stream(&s);
             expect_success(read_from(&s, known ? s.nbytes : 0, NULL, &read));
             expect(s.at == s.nbytes && perhaps_equal(read, f));
             expect_same_counters(read, f);
@@ -176,12 +178,12 @@ TEST(test_one_behind_the_other)
     }
     EACH_KIND(kind, any_kind) {
         scoped_filter *f = some_filter(kind, 300), *read;
-        expect_success(read_from(&s, 0, NULL, &read));
+        expect_success(read_on(&s, 0, NULL, &read));
         expect(perhaps_equal(read, f));
         expect(!stream_read(&s, text, 4) && !memcmp(text, "text", 4));
     }
     expect(s.at == s.nbytes);
-    expect_error(read_from(&s, 0, NULL, &none), PERHAPS_ERR_DAMAGED);
+    expect_error(read_on(&s, 0, NULL, &none), PERHAPS_ERR_DAMAGED);
 }
 
 /* ---- Some of the bytes ------------------------------------------------------------------- */
@@ -406,12 +408,10 @@ TEST(test_options)
     options.reserved[3] = 0;
     expect(!s.at);
     expect_error(read_from(&s, 0, NULL, &read), PERHAPS_ERR_SECRET);
-    rewind_stream(&s);
     options.without_secret = true;
     expect_success(read_from(&s, 0, &options, &read));
     expect(perhaps_equal(read, f) && perhaps_contains(read, "other", 5));
     perhaps_free(read);
-    rewind_stream(&s);
     expect_success(perhaps_secret(f, secret));
     options.hashing.secret = secret;
     expect_success(read_from(&s, 0, &options, &read));
@@ -451,7 +451,6 @@ TEST_EACH(test_failing_source, any_kind)
     loading_begin(&l);
     for (unsigned number = 1;; number++) {
         scene("%s, call %u fails", kind->name, number);
-        rewind_stream(&s);
         s.fail_at = number;
         errno = 0;
         int error = read_from(&s, number % 2 ? s.nbytes : 0, &l.options, &read);
@@ -487,7 +486,6 @@ TEST_EACH(test_every_end, any_kind)
     for (size_t end = 0; end < whole; end = next_byte(end, whole))
         for (unsigned known = 0; known < 3; known++) {
             scene("%s ends at %zu, known %u", kind->name, end, known);
-            rewind_stream(&s);
             s.nbytes = end;
             uint64_t told = known == 0 ? 0 : known == 1 ? end : whole, before = l.ledger.calls;
             int error = read_from(&s, told, &l.options, &read);
@@ -497,7 +495,6 @@ TEST_EACH(test_every_end, any_kind)
             expect_nothing_left(&l);
         }
     s.nbytes = whole;
-    rewind_stream(&s);
     expect_error(read_from(&s, whole + 1, &l.options, &read), PERHAPS_ERR_DAMAGED);
     expect_nothing_left(&l);
 }
@@ -513,7 +510,6 @@ TEST_EACH(test_flipped_bits, any_kind)
     for (size_t at = 0; at < s.nbytes; at = next_byte(at, s.nbytes)) {
         uint8_t flip = (uint8_t)(1 << at % 8);
         scene("%s, byte %zu", kind->name, at);
-        rewind_stream(&s);
         s.bytes[at] ^= flip;
         int error = read_from(&s, at % 3 ? s.nbytes : 0, &l.options, &read);
         s.bytes[at] ^= flip;
@@ -531,7 +527,6 @@ TEST_EACH(test_failing_memory, any_kind)
     loading_begin(&l);
     for (uint64_t number = 1;; number++) {
         scene("%s, allocation %d fails", kind->name, (int)number);
-        rewind_stream(&s);
         l.ledger.fail_at = l.ledger.calls + number;
         int error = read_from(&s, number % 2 ? s.nbytes : 0, &l.options, &read);
         l.ledger.fail_at = 0;
@@ -575,7 +570,6 @@ TEST(test_huge_claims)
     l.ledger.most_nbytes = 1 << 20;
     expect_error(read_from(&s, s.nbytes, &l.options, &read), PERHAPS_ERR_DAMAGED);
     expect(l.ledger.calls == 0);
-    rewind_stream(&s);
     expect_error(read_from(&s, 0, &l.options, &read), PERHAPS_ERR_MEMORY);
     expect(l.ledger.largest_nbytes >= body && s.at == BODY_OFFSET);
 }
@@ -597,7 +591,6 @@ TEST_EACH(test_sizes_that_overflow, any_kind)
                 if (set >> i & 1)
                     put64(s.bytes + places[i], UINT64_MAX >> shift & ~UINT64_C(4095));
             reseal_header(s.bytes, s.nbytes);
-            rewind_stream(&s);
             expect_error(read_from(&s, 0, NULL, &read), PERHAPS_ERR_DAMAGED);
         }
 }

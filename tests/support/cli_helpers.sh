@@ -112,6 +112,12 @@ facts() {
     echo "${told# }"
 }
 
+# is_json NAME FILTER FILE: the file is JSON, and jq finds something in it.  Does nothing where there
+# is no jq.
+is_json() {
+    ! command -v jq >/dev/null || check "$1: is JSON" jq -e "$2" "$3" >/dev/null
+}
+
 # counts OPERATOR NUMBER ARGUMENT...: standard output is a number for which this is true, such
 # as -le 300.
 counts() {

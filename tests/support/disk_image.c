@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -55,6 +56,7 @@ static void empty_folder(const char *path)
 void image_write(const struct image *image, const char *path)
 {
     char below[PATH_MAX + NAME_MAX + 2];
+    mkdir(path, 0755); /* or it is there */
     empty_folder(path);
     for (size_t i = 0; i < image->count; i++) {
         const struct image_file *file = &image->files[i];

@@ -90,7 +90,7 @@ struct image image_copy(const struct image *image);
 /* Returns a hash of names and bytes. */
 uint64_t image_hash(const struct image *image);
 
-/* Makes a folder hold these files and no others. */
+/* Makes a folder hold these files and no others; makes it first if it is not there. */
 void image_write(const struct image *image, const char *folder);
 
 #endif
