@@ -164,7 +164,7 @@ size_t foreign_memory_nbytes(const void *filter)
     return bloom->own->nbytes + bloom->room * sizeof *bloom->layers + bloom->body.memory_nbytes;
 }
 
-/* Returns the share of the bits of a layer that are set, by counting the first 'most_nbytes'. */
+/* Returns the share of set bits in a layer, by counting its first 'most_nbytes'. */
 static double fill_of(const struct foreign_bloom *bloom, size_t i, uint64_t most_nbytes)
 {
     const struct foreign_layer *layer = &bloom->layers[i];

@@ -82,8 +82,8 @@ bool foreign_read_block(struct foreign_bloom *bloom, RedisModuleIO *rdb, uint64_
 typedef const char *foreign_read_layer(struct foreign_bloom *bloom, RedisModuleIO *rdb,
                                        bool is_last);
 
-/* Makes a filter with these numbers, and reads its layers.  Returns NULL and sets *why if one is
- * refused. */
+/* Makes a filter with these numbers, and reads its layers.  Returns NULL and sets *why if one
+ * is refused. */
 void *foreign_read(RedisModuleIO *rdb, const struct foreign_bloom *numbers, uint64_t nlayers,
                    foreign_read_layer *read_layer, const char **why);
 

@@ -45,8 +45,9 @@ int open_nameless(const char *folder, int flags, mode_t mode);
  * files. */
 bool has_no_nameless(int error);
 
-/* Opens a file for this process alone, which is gone when it is closed: a nameless one, or where
- * there are none, one that loses its name at once.  Returns the descriptor, or -1 (errno). */
+/* Opens a file for this process alone, which is gone when it is closed: a nameless one, or
+ * where there are none, one that loses its name at once.  Returns the descriptor, or -1
+ * (errno). */
 int open_temporary(const char *folder);
 
 static inline void close_keeping_errno(int fd)

@@ -13,17 +13,32 @@ struct url url_of(unsigned port, const char *name)
     return url;
 }
 
+void free_cluster(perhaps_cluster **c)
+{
+    perhaps_cluster_free(*c);
+}
+
+void free_async(perhaps_cluster_async **async)
+{
+    perhaps_cluster_async_free(*async);
+}
+
+perhaps_cluster *handle_of(struct url url)
+{
+    perhaps_cluster *c;
+    expect_success(
+        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
+    return c;
+}
+
 void make(struct url url, uint64_t capacity, enum perhaps_hash hash)
 {
     struct perhaps_options options = { .capacity = capacity,
                                        .fpr = 1e-9,
                                        .hashing = { .seed = 1, .hash = hash } };
-    perhaps_cluster *c;
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
+    scoped_cluster *c = handle_of(url);
     perhaps_cluster_delete(c); /* there may be none */
     expect_success(perhaps_cluster_create(c, &options, 0));
-    perhaps_cluster_free(c);
 }
 
 perhaps_cluster_async *client_of(struct url url)
@@ -32,6 +47,13 @@ perhaps_cluster_async *client_of(struct url url)
     expect_success(perhaps_cluster_async_new(
         &(struct perhaps_cluster_options){ .url = url.text, .timeout_ms = 60000 }, &async));
     return async;
+}
+
+perhaps_cluster_async *client_of_new(unsigned port, const char *name, uint64_t capacity)
+{
+    struct url url = url_of(port, name);
+    make(url, capacity, PERHAPS_HASH_XXH3);
+    return client_of(url);
 }
 
 void note(void *context, const struct perhaps_cluster_result *result)

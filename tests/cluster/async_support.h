@@ -13,12 +13,25 @@ struct url {
 
 struct url url_of(unsigned port, const char *name);
 
+/* Are freed at the end of their block. */
+#define scoped_cluster __attribute__((cleanup(free_cluster))) perhaps_cluster
+#define scoped_async   __attribute__((cleanup(free_async))) perhaps_cluster_async
+
+void free_cluster(perhaps_cluster **c);
+void free_async(perhaps_cluster_async **async);
+
+/* Returns a handle that knows the address and has asked nothing yet. */
+perhaps_cluster *handle_of(struct url url);
+
 /* Makes the filter anew: at its rate no test meets a false positive. */
 void make(struct url url, uint64_t capacity, enum perhaps_hash hash);
 
 /* Its timeout is long unless the address has another one: on a slow machine no connection may
  * be given up, since an add that is sent again tells no more whether its key was new. */
 perhaps_cluster_async *client_of(struct url url);
+
+/* Makes a filter anew, with the usual hash, and returns a client of it. */
+perhaps_cluster_async *client_of_new(unsigned port, const char *name, uint64_t capacity);
 
 /* ---- Calls ------------------------------------------------------------------------------- */
 

@@ -44,7 +44,7 @@ static void add_and_ask_many(struct url url)
 {
     unsigned n = many(3000);
     struct asked *asked = calloc(n, sizeof *asked);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of(url);
     make(url, 100000, PERHAPS_HASH_XXH3);
     for (unsigned i = 0; i < n; i++)
         submit(async, add, i, 0, &asked[i]);
@@ -58,7 +58,6 @@ static void add_and_ask_many(struct url url)
         submit(async, ask, i + n, 0, &asked[i]);
     loop_until_all_ended(async);
     expect_answers(asked, n, 0);
-    perhaps_cluster_async_free(async);
     free(asked);
 }
 
@@ -77,9 +76,7 @@ TEST(test_question_behind_add)
 {
     unsigned n = many(10000);
     struct asked *added = calloc(n, sizeof *added), *asked = calloc(n, sizeof *asked);
-    struct url url = url_of(cluster_port, "order");
-    make(url, 100000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(cluster_port, "order", 100000);
     for (unsigned i = 0; i < n; i++) {
         submit(async, add, i, 0, &added[i]);
         submit(async, ask, i, 0, &asked[i]);
@@ -87,7 +84,6 @@ TEST(test_question_behind_add)
     loop_until_all_ended(async);
     expect_answers(added, n, 0);
     expect_answers(asked, n, n);
-    perhaps_cluster_async_free(async);
     free(added);
     free(asked);
 }
@@ -97,14 +93,11 @@ TEST(test_one_add_is_new)
 {
     enum { ADDS = 100 };
     struct asked asked[ADDS];
-    struct url url = url_of(cluster_port, "new");
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(cluster_port, "new", 1000);
     for (unsigned i = 0; i < ADDS; i++)
         submit(async, add, 7, 0, &asked[i]);
     loop_until_all_ended(async);
     expect_answers(asked, ADDS, ADDS - 1);
-    perhaps_cluster_async_free(async);
 }
 
 /* Calls with no key, and with more keys than go together. */
@@ -114,9 +107,7 @@ TEST(test_calls_of_any_size)
     static const size_t size[CALLS] = { 0, 5000, MOST, 3000, 8192, 0 };
     static uint64_t number[MOST];
     struct asked asked[2 * CALLS] = { 0 };
-    struct url url = url_of(server_port, "sizes");
-    make(url, 100000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(server_port, "sizes", 100000);
     for (size_t k = 0; k < CALLS; k++) {
         for (uint64_t i = 0; i < size[k]; i++)
             number[i] = k << 32 | i;
@@ -130,7 +121,6 @@ TEST(test_calls_of_any_size)
         expect_answers(&asked[k], 1, 0);
         expect_answers(&asked[CALLS + k], 1, size[k]);
     }
-    perhaps_cluster_async_free(async);
 }
 
 /* ---- Many threads ------------------------------------------------------------------------ */
@@ -156,9 +146,7 @@ TEST(test_many_threads_submit)
 {
     struct submitter s[SUBMITTERS];
     pthread_t thread[SUBMITTERS];
-    struct url url = url_of(server_port, "threads");
-    make(url, 100000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(server_port, "threads", 100000);
     for (unsigned t = 0; t < SUBMITTERS; t++) {
         s[t] = (struct submitter){ async, t, many(2000), NULL };
         s[t].asked = calloc(s[t].n, sizeof *s[t].asked);
@@ -173,7 +161,6 @@ TEST(test_many_threads_submit)
         expect_answers(s[t].asked, s[t].n, s[t].n / 2);
         free(s[t].asked);
     }
-    perhaps_cluster_async_free(async);
 }
 
 /* ---- Callbacks that submit --------------------------------------------------------------- */
@@ -221,9 +208,7 @@ TEST(test_cancel)
 {
     enum { CALLS = 20 };
     struct asked asked[CALLS];
-    struct url url = url_of(server_port, "cancel");
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(server_port, "cancel", 1000);
     expect(!perhaps_cluster_async_cancel(async, 1));
     ready_then_hang(async);
     for (unsigned i = 0; i < CALLS; i++) {
@@ -242,16 +227,13 @@ TEST(test_cancel)
     }
     go_on();
     expect_well(async, 1000);
-    perhaps_cluster_async_free(async);
 }
 
 /* A deadline ends a call while the server hangs; a call without one is answered later. */
 TEST(test_deadline)
 {
     struct asked patient, hasty[3];
-    struct url url = url_of(server_port, "deadline");
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(server_port, "deadline", 1000);
     ready_then_hang(async);
     submit(async, add, 1, 0, &patient);
     submit(async, ask, 2, 60, &hasty[0]);
@@ -265,7 +247,6 @@ TEST(test_deadline)
     loop_until_all_ended(async);
     expect_answers(&patient, 1, 0);
     expect_answers(&hasty[1], 1, 0);
-    perhaps_cluster_async_free(async);
 }
 
 /* The same while the filter is being opened. */
@@ -275,7 +256,7 @@ TEST(test_deadline_of_opening)
     struct url url = url_of(server_port, "opening");
     make(url, 1000, PERHAPS_HASH_XXH3);
     hang();
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of(url);
     submit(async, ask, 1, 30, &asked);
     loop_until(async, &asked);
     expect_ended(&asked, PERHAPS_ERR_DEADLINE);
@@ -285,7 +266,6 @@ TEST(test_deadline_of_opening)
         loop_until_all_ended(async);
     }
     expect_answers(&asked, 1, 0);
-    perhaps_cluster_async_free(async);
 }
 
 /* Many deadlines, some of which come while others are cancelled. */
@@ -295,9 +275,7 @@ TEST(test_many_deadlines)
     struct asked asked[CALLS];
     bool cancelled[CALLS] = { false };
     struct rng rng = rng_for("test_many_deadlines");
-    struct url url = url_of(server_port, "deadlines");
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(server_port, "deadlines", 1000);
     ready_then_hang(async);
     for (unsigned i = 0; i < CALLS; i++)
         submit(async, i % 2 ? add : ask, i, 1 + (unsigned)rng_below(&rng, 200), &asked[i]);
@@ -310,7 +288,6 @@ TEST(test_many_deadlines)
         expect_ended(&asked[i], cancelled[i] ? (int)PERHAPS_ERR_STOPPED : PERHAPS_ERR_DEADLINE);
     go_on();
     expect_well(async, 1000);
-    perhaps_cluster_async_free(async);
 }
 
 /* All callbacks are run before a client is freed, whatever the server does. */
@@ -344,9 +321,7 @@ TEST(test_one_master_hangs)
     enum { CALLS = 300 };
     static struct asked asked[CALLS];
     unsigned nfailed = 0;
-    struct url url = url_of(cluster_port, "hangs?timeout=2s&patience=2s");
-    make(url, 10000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(cluster_port, "hangs?timeout=2s&patience=2s", 10000);
     for (unsigned i = 0; i < CALLS; i++)
         submit(async, add, i, 0, &asked[i]);
     loop_until_all_ended(async);
@@ -363,7 +338,6 @@ TEST(test_one_master_hangs)
     }
     expect(nfailed > 0 && nfailed < CALLS);
     expect_well(async, CALLS);
-    perhaps_cluster_async_free(async);
 }
 
 /* ---- Errors ------------------------------------------------------------------------------ */
@@ -381,13 +355,10 @@ static int error_of(perhaps_cluster_async *async, const char *mentions)
 
 TEST(test_wrong_addresses)
 {
-    struct url wrong = { "redis://127.0.0.1" };
-    perhaps_cluster_async *async = client_of(wrong);
-    expect_error(error_of(async, "no name"), PERHAPS_ERR_ADDRESS);
-    perhaps_cluster_async_free(async);
-    async = client_of(url_of(1, "nobody"));
-    expect_error(error_of(async, "127.0.0.1:1"), PERHAPS_ERR_UNREACHABLE);
-    perhaps_cluster_async_free(async);
+    scoped_async *wrong = client_of((struct url){ "redis://127.0.0.1" }),
+                 *nobody = client_of(url_of(1, "nobody"));
+    expect_error(error_of(wrong, "no name"), PERHAPS_ERR_ADDRESS);
+    expect_error(error_of(nobody, "127.0.0.1:1"), PERHAPS_ERR_UNREACHABLE);
 }
 
 /* The functions of the options are called with the context of the options. */
@@ -419,14 +390,13 @@ TEST(test_login)
 TEST(test_opens_again)
 {
     struct url url = url_of(server_port, "again");
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of(url);
     expect_error(error_of(async, "no filter"), PERHAPS_ERR_MISSING);
     make(url, 1000, PERHAPS_HASH_XXH3);
     expect_well(async, 1);
     make(url, 1000, PERHAPS_HASH_XXH3);
     expect(error_of(async, ""));
     expect_well(async, 1);
-    perhaps_cluster_async_free(async);
 }
 
 /* When nothing has come for a while the thread gives back what it has reserved. */
@@ -435,12 +405,9 @@ enum { IDLE_MS = 3000, POLL_MS = 50, POLLS_MOST = 1200 };
 static uint64_t count_at(struct url url)
 {
     struct perhaps_cluster_stats stats;
-    perhaps_cluster *c;
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
+    scoped_cluster *c = handle_of(url);
     expect_success(perhaps_cluster_open(c));
     expect_success(perhaps_cluster_stats_of(c, &stats));
-    perhaps_cluster_free(c);
     return stats.keys;
 }
 
@@ -448,7 +415,7 @@ TEST(test_idle)
 {
     enum { KEYS = 50 };
     struct url url = url_of(server_port, "idle");
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of(url);
     unsigned polls = 0;
     make(url, 100000, PERHAPS_HASH_XXH3);
     for (unsigned i = 0; i < KEYS; i++) {
@@ -461,19 +428,17 @@ TEST(test_idle)
         usleep(POLL_MS * 1000);
     expect(count_at(url) == KEYS);
     expect_well(async, KEYS);
-    perhaps_cluster_async_free(async);
 }
 
 /* The same if there is no handle that could have reserved any. */
 TEST(test_idle_after_an_error)
 {
     struct url url = url_of(server_port, "later");
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of(url);
     expect_error(error_of(async, "no filter"), PERHAPS_ERR_MISSING);
     usleep(IDLE_MS * 1000);
     make(url, 1000, PERHAPS_HASH_XXH3);
     expect_well(async, 1);
-    perhaps_cluster_async_free(async);
 }
 
 /* A filter that is full: each add succeeds or is told so, and what succeeded is found. */
@@ -483,9 +448,7 @@ TEST(test_full)
     static struct asked asked[CALLS];
     struct asked later;
     unsigned nfull = 0;
-    struct url url = url_of(server_port, "full");
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of_new(server_port, "full", 1000);
     for (unsigned i = 0; i < CALLS; i++)
         submit(async, add, i, 0, &asked[i]);
     loop_until_all_ended(async);
@@ -499,7 +462,6 @@ TEST(test_full)
         expect_answers(&later, 1, 1);
     }
     expect(nfull >= CALLS - 1000 && nfull < CALLS);
-    perhaps_cluster_async_free(async);
 }
 
 /* Keys of a length that the hash does not take are errors of their own calls only, and no other
@@ -511,7 +473,7 @@ TEST(test_wrong_key_among_others)
     uint8_t bytes[CALLS][PERHAPS_HASH_NBYTES] = { { 0 } };
     struct url url = url_of(server_port, "lengths");
     make(url, 1000, PERHAPS_HASH_NONE);
-    perhaps_cluster_async *async = client_of(url);
+    scoped_async *async = client_of(url);
     hang(); /* so that they go together */
     for (unsigned i = 0; i < CALLS; i++) {
         uint64_t number[2] = { mix64(i), mix64(~(uint64_t)i) };
@@ -530,7 +492,6 @@ TEST(test_wrong_key_among_others)
     struct perhaps_hashed hashed = { { 1 } };
     struct perhaps_keys keys = perhaps_keys_hashed(&hashed, 1);
     expect_error(ask(async, &keys, 0, note, asked, NULL), PERHAPS_ERR_ARGUMENT);
-    perhaps_cluster_async_free(async);
 }
 
 int main(int argc, char **argv)

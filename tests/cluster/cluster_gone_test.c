@@ -58,6 +58,11 @@ static bool breaks(const struct command *command)
     return false;
 }
 
+static struct perhaps_keys numbers(size_t count)
+{
+    return make_keys(SEQUENTIAL_KEYS, 1, 0, count);
+}
+
 static void do_steps(unsigned number)
 {
     for (unsigned i = 0; i < STEPS; i++)
@@ -196,6 +201,8 @@ static const struct {
     { "pool", ask_pool },     { "async", ask_async },
 };
 
+static const struct perhaps_cluster_options plainly = { .url = NULL };
+
 /* ---- One order --------------------------------------------------------------------------- */
 
 enum { FACES = sizeof faces / sizeof *faces, WAYS = sizeof ways / sizeof *ways };
@@ -208,19 +215,34 @@ static void find_partition(void)
     freeReplyObject(reply);
 }
 
+/* Makes the filter anew by a client of the server, or of the go-between.  'how': what its
+ * options have besides the address. */
+static perhaps_cluster *made(unsigned port, const struct perhaps_options *options,
+                             unsigned partitions, struct perhaps_cluster_options how)
+{
+    struct url url = url_of(port, "gone");
+    perhaps_cluster *c;
+    how.url = url.text;
+    freeReplyObject(redisCommand(other, "FLUSHALL"));
+    expect_success(perhaps_cluster_new(&how, &c));
+    expect_success(perhaps_cluster_create(c, options, partitions));
+    return c;
+}
+
 static void begin_filter(void)
 {
     struct perhaps_options options = { .capacity = 2000, .fpr = 1e-9 };
     struct perhaps_keys keys = all_keys();
-    perhaps_cluster *c;
-    struct url url = url_of(real_port, "gone");
-    freeReplyObject(redisCommand(other, "FLUSHALL"));
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
-    expect_success(perhaps_cluster_create(c, &options, 1));
+    scoped_cluster *c = made(real_port, &options, 1, plainly);
     expect_success(perhaps_cluster_add_many(c, &keys, NULL, NULL));
-    perhaps_cluster_free(c);
     find_partition();
+}
+
+static void go_between(struct server *server)
+{
+    strange_start(server, pass_on);
+    between = server;
+    strange_run(server);
 }
 
 static void begin_client(struct client *client, unsigned face, const struct server *server)
@@ -268,9 +290,7 @@ static void try_order(unsigned way, unsigned face, const unsigned at[STEPS])
     scene("%s; %s; steps before commands %u, %u, %u", ways[way].name, faces[face].name, at[0],
           at[1], at[2]);
     begin_filter();
-    strange_start(&server, pass_on);
-    between = &server;
-    strange_run(&server);
+    go_between(&server);
     begin_client(&client, face, &server);
     expect_success(question(&client, face, "before"));
     memcpy(step, ways[way].step, sizeof step);
@@ -329,30 +349,21 @@ TEST(test_broken_reservations)
     enum { ALL = 300, AT_ONCE = 100 };
     struct perhaps_options options = { .capacity = ALL, .fpr = 1e-11 };
     struct perhaps_cluster_stats stats;
-    uint64_t number[ALL];
+    scoped_keys keys = numbers(ALL);
     for (unsigned i = 0; i < 5 * 2 * 2 * 2; i++) {
         const size_t some = i & 4 ? 1 : AT_ONCE;
         struct server server;
-        perhaps_cluster *c;
         scene("breaks at reservation %u, %u times, %s, %zu keys a call", i / 8, 1 + (i & 1),
               i & 2 ? "before" : "after", some);
-        freeReplyObject(redisCommand(other, "FLUSHALL"));
-        strange_start(&server, pass_on);
-        between = &server;
-        strange_run(&server);
-        struct url url = url_of(server.port, "gone");
-        expect_success(
-            perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
-        expect_success(perhaps_cluster_create(c, &options, 1));
+        go_between(&server);
+        perhaps_cluster *c = made(server.port, &options, 1, plainly);
         break_from = i / 8;
         nbreaks = 1 + (i & 1);
         breaks_before = i & 2;
         break_at = "EVAL";
-        for (uint64_t k = 0; k < ALL; k++)
-            number[k] = k;
         for (size_t k = 0; k < ALL; k += some) {
-            struct perhaps_keys keys = perhaps_keys_packed(number + k, sizeof *number, some);
-            int error = perhaps_cluster_add_many(c, &keys, NULL, NULL);
+            struct perhaps_keys few = some_keys(&keys, k, some);
+            int error = perhaps_cluster_add_many(c, &few, NULL, NULL);
             if (error)
                 fail_msg("key %zu: %s [%s]", k, perhaps_cluster_problem(c), scene_text());
         }
@@ -373,25 +384,16 @@ TEST(test_nobody_to_tell)
 {
     enum { ALL = 300 };
     struct perhaps_options options = { .capacity = ALL, .fpr = 1e-11 };
-    uint64_t number[ALL];
+    scoped_keys keys = numbers(ALL);
     struct server server;
-    perhaps_cluster *c;
     size_t done;
-    freeReplyObject(redisCommand(other, "FLUSHALL"));
-    strange_start(&server, pass_on);
-    between = &server;
-    strange_run(&server);
-    struct url url = url_of(server.port, "gone");
-    expect_success(perhaps_cluster_new(
-        &(struct perhaps_cluster_options){ .url = url.text, .patience_ms = 300 }, &c));
-    expect_success(perhaps_cluster_create(c, &options, 1));
+    go_between(&server);
+    perhaps_cluster *c =
+        made(server.port, &options, 1, (struct perhaps_cluster_options){ .patience_ms = 300 });
     break_from = 1; /* the first one reserves room */
     nbreaks = 1000;
     breaks_before = true;
     break_at = "EVAL";
-    for (uint64_t k = 0; k < ALL; k++)
-        number[k] = k;
-    struct perhaps_keys keys = perhaps_keys_packed(number, sizeof *number, ALL);
     expect_success(perhaps_cluster_add_many(c, &keys, NULL, &done));
     expect(done == ALL && nbreaks < 1000);
     break_at = NULL;
@@ -405,22 +407,13 @@ TEST(test_clock_was_set_back)
 {
     enum { ALL = 300, HELD = 50 };
     struct perhaps_options options = { .capacity = ALL, .fpr = 1e-11, .hashing.seed = 1 };
-    struct url url = url_of(real_port, "gone");
-    uint64_t number[ALL];
-    perhaps_cluster *c;
-    freeReplyObject(redisCommand(other, "FLUSHALL"));
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
-    expect_success(perhaps_cluster_create(c, &options, 1));
+    scoped_keys keys = numbers(ALL);
+    scoped_cluster *c = made(real_port, &options, 1, plainly);
     redisReply *id = redisCommand(other, "HGET perhaps:{gone} id");
     freeReplyObject(redisCommand(other, "HSET perhaps:{gone}:%s keys.0 %d held.0.dead %b",
                                  id->str, HELD, "1 50 9999999999999", (size_t)18));
     freeReplyObject(id);
-    for (uint64_t k = 0; k < ALL; k++)
-        number[k] = k;
-    struct perhaps_keys keys = perhaps_keys_packed(number, sizeof *number, ALL);
     expect_success(perhaps_cluster_add_many(c, &keys, NULL, NULL));
-    perhaps_cluster_free(c);
 }
 
 static void add_new(perhaps_cluster *c, uint64_t from, uint64_t to)
@@ -439,19 +432,10 @@ static struct perhaps_cluster_stats rested(perhaps_cluster *c)
 
 enum { FIRST = 200, LATE_KEY = 1000000 };
 
-static perhaps_cluster *open_directly(void)
-{
-    struct url url = url_of(real_port, "gone");
-    perhaps_cluster *c;
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
-    expect_success(perhaps_cluster_open(c));
-    return c;
-}
-
 static void grow_and_add(void)
 {
-    perhaps_cluster *c = open_directly();
+    perhaps_cluster *c = handle_of(url_of(real_port, "gone"));
+    expect_success(perhaps_cluster_open(c));
     add_new(c, 0, 2 * FIRST);
     add_new(c, LATE_KEY, LATE_KEY + 1);
     perhaps_cluster_free(c);
@@ -469,15 +453,9 @@ TEST(test_late_add)
     const uint64_t key = LATE_KEY;
     struct perhaps_cluster_stats stats;
     struct server server;
-    perhaps_cluster *c;
-    freeReplyObject(redisCommand(other, "FLUSHALL"));
-    strange_start(&server, pass_on);
-    between = &server;
-    strange_run(&server);
-    struct url url = url_of(server.port, "gone");
-    expect_success(perhaps_cluster_new(
-        &(struct perhaps_cluster_options){ .url = url.text, .timeout_ms = 60000 }, &c));
-    expect_success(perhaps_cluster_create(c, &options, 1));
+    go_between(&server);
+    perhaps_cluster *c =
+        made(server.port, &options, 1, (struct perhaps_cluster_options){ .timeout_ms = 60000 });
     meanwhile = grow_and_add;
     expect(perhaps_cluster_add(c, &key, sizeof key) == PERHAPS_ANSWER_NO);
     expect(!meanwhile);
@@ -497,13 +475,8 @@ TEST(test_all_layers_at_once)
     struct perhaps_options options = { .capacity = FIRST,
                                        .fpr = 1e-11,
                                        .needs = PERHAPS_CAN_GROW };
-    struct url url = url_of(real_port, "gone");
-    perhaps_cluster *c;
+    scoped_cluster *c = made(real_port, &options, 1, plainly);
     uint8_t answer;
-    freeReplyObject(redisCommand(other, "FLUSHALL"));
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
-    expect_success(perhaps_cluster_create(c, &options, 1));
     add_new(c, 0, IN);
     usleep(3100000); /* older layers get no more keys */
     struct perhaps_cluster_stats before = rested(c);
@@ -524,7 +497,6 @@ TEST(test_all_layers_at_once)
     struct perhaps_keys keys = perhaps_keys_packed(&key, sizeof key, 1);
     expect(perhaps_cluster_add_many(c, &keys, &answer, NULL) == PERHAPS_ERR_LOST);
     expect(answer == PERHAPS_ANSWER_UNKNOWN);
-    perhaps_cluster_free(c);
 }
 
 /* A client has died when only some partitions had got its keys.  Who looks for room finds out
@@ -533,21 +505,13 @@ TEST(test_part_of_a_batch)
 {
     enum { ALL = 20000, PARTITIONS = 16, EMPTY = 12 };
     struct perhaps_options options = { .capacity = ALL, .fpr = 1e-6, .hashing.seed = 1 };
-    struct url url = url_of(real_port, "gone");
     struct perhaps_cluster_stats stats;
     redisReply *empty[EMPTY];
-    uint64_t *number = calloc(ALL, sizeof *number);
-    perhaps_cluster *c;
-    freeReplyObject(redisCommand(other, "FLUSHALL"));
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
-    expect_success(perhaps_cluster_create(c, &options, PARTITIONS));
+    scoped_keys keys = numbers(ALL);
+    scoped_cluster *c = made(real_port, &options, PARTITIONS, plainly);
     redisReply *id = redisCommand(other, "HGET perhaps:{gone} id");
     for (int i = 0; i < EMPTY; i++)
         empty[i] = redisCommand(other, "DUMP perhaps:{gone/%d}:%s", i, id->str);
-    for (uint64_t k = 0; k < ALL; k++)
-        number[k] = k;
-    struct perhaps_keys keys = perhaps_keys_packed(number, sizeof *number, ALL);
     expect_success(perhaps_cluster_add_many(c, &keys, NULL, NULL));
     perhaps_cluster_rest(c);
     for (int i = 0; i < EMPTY; i++) {
@@ -561,9 +525,7 @@ TEST(test_part_of_a_batch)
     expect_success(perhaps_cluster_stats_of(c, &stats));
     if (stats.keys < ALL - ALL / 100 || stats.keys > ALL)
         fail_msg("%ju keys", (uintmax_t)stats.keys);
-    perhaps_cluster_free(c);
     freeReplyObject(id);
-    free(number);
 }
 
 int main(int argc, char **argv)
