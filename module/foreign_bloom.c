@@ -14,66 +14,53 @@ const char foreign_no_memory[] = "ERR Insufficient memory to create filter";
 
 /* ---- Bits ------------------------------------------------------------------------------- */
 
-/* The bits of an item in a layer, one after the other. */
-struct walk {
-    const struct foreign_layer *layer;
-    const struct foreign_hashes *h;
-    uint8_t *bytes;
-    uint64_t sum; /* a + i * b */
-    uint32_t i;
-    bool by_prime;
-};
+/* What is done at a bit, and how it follows from a + i * b.  Both are constants wherever the
+ * loop below is inlined, so that they are not asked for at each bit.  And a function that only
+ * prefetches must be inlined: gcc drops the call of one that does nothing else. */
+enum deed { PREFETCH, TEST, SET };
+enum rule { BY_MASK, BY_REMAINDER, BY_PRIME };
 
-static struct walk walk_begin(const struct foreign_bloom *bloom, size_t i,
-                              const struct foreign_hashes *h)
+#define INLINED static inline __attribute__((always_inline))
+
+INLINED uint64_t bit_of(const struct foreign_layer *layer, const struct foreign_hashes *h,
+                        uint32_t i, uint64_t sum, enum rule rule)
 {
-    return (struct walk){ .layer = &bloom->layers[i],
-                          .h = h,
-                          .bytes = bloom->body.blocks[i].bytes + bloom->own->header_nbytes,
-                          .sum = h->a,
-                          .by_prime = bloom->own->by_prime };
+    if (rule == BY_MASK)
+        return sum & layer->mask;
+    if (rule == BY_PRIME)
+        sum = i == 0 ? h->a : i == 1 ? h->b : sum % PRIME;
+    return sum % layer->bits;
 }
 
-static inline uint64_t walk_next(struct walk *w)
+/* Does it at the first n bits of an item.  Returns false where a tested bit is clear. */
+INLINED bool walk(const struct foreign_layer *layer, uint8_t *bytes,
+                  const struct foreign_hashes *h, uint32_t n, enum deed deed, enum rule rule)
 {
-    uint64_t hash = w->sum;
-    if (w->by_prime)
-        hash = w->i == 0 ? w->h->a : w->i == 1 ? w->h->b : hash % PRIME;
-    w->i++;
-    w->sum += w->h->b;
-    return w->layer->mask ? hash & w->layer->mask : hash % w->layer->bits;
-}
-
-/* Prefetches what the first bits of an item need in a layer. */
-static void prefetch_in_layer(const struct foreign_bloom *bloom, size_t i,
-                              const struct foreign_hashes *h, uint32_t most)
-{
-    struct walk w = walk_begin(bloom, i, h);
-    const uint32_t bits = w.layer->hashes < most ? w.layer->hashes : most;
-    while (w.i < bits)
-        __builtin_prefetch(w.bytes + walk_next(&w) / 8);
-}
-
-static bool is_in_layer(const struct foreign_bloom *bloom, size_t i,
-                        const struct foreign_hashes *h)
-{
-    struct walk w = walk_begin(bloom, i, h);
-    while (w.i < w.layer->hashes) {
-        const uint64_t bit = walk_next(&w);
-        if (!(w.bytes[bit / 8] >> bit % 8 & 1))
+    uint64_t sum = h->a;
+    for (uint32_t i = 0; i < n; i++, sum += h->b) {
+        const uint64_t bit = bit_of(layer, h, i, sum, rule);
+        if (deed == PREFETCH)
+            __builtin_prefetch(bytes + bit / 8);
+        else if (deed == SET)
+            bytes[bit / 8] |= (uint8_t)(1U << bit % 8);
+        else if (!(bytes[bit / 8] >> bit % 8 & 1))
             return false;
     }
     return true;
 }
 
-static void set_in_layer(const struct foreign_bloom *bloom, size_t i,
-                         const struct foreign_hashes *h)
+/* Does it at no more than 'most' bits of an item in a layer. */
+INLINED bool walk_in_layer(const struct foreign_bloom *bloom, size_t index,
+                           const struct foreign_hashes *h, uint32_t most, enum deed deed)
 {
-    struct walk w = walk_begin(bloom, i, h);
-    while (w.i < w.layer->hashes) {
-        const uint64_t bit = walk_next(&w);
-        w.bytes[bit / 8] |= (uint8_t)(1U << bit % 8);
-    }
+    const struct foreign_layer *layer = &bloom->layers[index];
+    const uint32_t n = layer->hashes < most ? layer->hashes : most;
+    uint8_t *bytes = bloom->body.blocks[index].bytes; /* only those by a prime have a header */
+    if (layer->mask)
+        return walk(layer, bytes, h, n, deed, BY_MASK);
+    if (!bloom->own->by_prime)
+        return walk(layer, bytes, h, n, deed, BY_REMAINDER);
+    return walk(layer, bytes + bloom->own->header_nbytes, h, n, deed, BY_PRIME);
 }
 
 /* ---- Add and ask ------------------------------------------------------------------------ */
@@ -85,17 +72,16 @@ static void hash_batch(const struct foreign_bloom *bloom, const struct perhaps_k
                        size_t n, struct foreign_hashes hashes[FOREIGN_BATCH])
 {
     const size_t layers = bloom->body.nblocks, ahead = layers < 4 ? layers : 4;
-    for (size_t i = 0; i < n; i++)
-        hashes[i] = bloom->own->hash(bloom, &items[i]);
+    bloom->own->hash(bloom, items, n, hashes);
     for (size_t i = 0; n > 1 && i < n; i++)
         for (size_t j = 0; j < ahead; j++)
-            prefetch_in_layer(bloom, layers - 1 - j, &hashes[i], j ? 2 : 8);
+            walk_in_layer(bloom, layers - 1 - j, &hashes[i], j ? 2 : 8, PREFETCH);
 }
 
-static bool is_in(const struct foreign_bloom *bloom, const struct foreign_hashes *h)
+INLINED bool is_in(const struct foreign_bloom *bloom, const struct foreign_hashes *h)
 {
     for (size_t i = bloom->body.nblocks; i-- > 0;)
-        if (is_in_layer(bloom, i, h))
+        if (walk_in_layer(bloom, i, h, UINT32_MAX, TEST))
             return true;
     return false;
 }
@@ -110,7 +96,7 @@ static int add_hashed(struct foreign_bloom *bloom, const struct foreign_hashes *
     int error = newest->items >= newest->capacity ? bloom->own->grow(bloom) : 0;
     if (error)
         return error;
-    set_in_layer(bloom, bloom->body.nblocks - 1, h);
+    walk_in_layer(bloom, bloom->body.nblocks - 1, h, UINT32_MAX, SET);
     foreign_newest(bloom)->items++;
     bloom->items++;
     return 0;

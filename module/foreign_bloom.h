@@ -32,8 +32,8 @@ struct foreign_bloom;
 
 /* What a form has of its own. */
 struct foreign_own {
-    struct foreign_hashes (*hash)(const struct foreign_bloom *bloom,
-                                  const struct perhaps_key *item);
+    void (*hash)(const struct foreign_bloom *bloom, const struct perhaps_key *items, size_t n,
+                 struct foreign_hashes *hashes);
 
     /* Appends a layer behind one that is full.  Returns 0; or PERHAPS_ERR_FULL, _LAYERS or
      * _MEMORY, having changed nothing. */

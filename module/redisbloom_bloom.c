@@ -129,7 +129,14 @@ static struct foreign_hashes hash_item(const struct foreign_bloom *bloom,
     return h;
 }
 
-static const struct foreign_own own = { .hash = hash_item,
+static void hash_items(const struct foreign_bloom *bloom, const struct perhaps_key *items,
+                       size_t n, struct foreign_hashes *hashes)
+{
+    for (size_t i = 0; i < n; i++)
+        hashes[i] = hash_item(bloom, &items[i]);
+}
+
+static const struct foreign_own own = { .hash = hash_items,
                                         .grow = redisbloom_grow,
                                         .nbytes = sizeof(struct redisbloom) };
 

@@ -171,16 +171,18 @@ static int expect_layer(struct valkeybloom *filter, struct foreign_layer layer,
 
 /* ---- What the form has of its own -------------------------------------------------------- */
 
-static struct foreign_hashes hash_item(const struct foreign_bloom *bloom,
-                                       const struct perhaps_key *item)
+static void hash_items(const struct foreign_bloom *bloom, const struct perhaps_key *items,
+                       size_t n, struct foreign_hashes *hashes)
 {
     uint64_t keys[4];
     memcpy(keys, ((const struct valkeybloom *)bloom)->seed, sizeof keys);
-    return (struct foreign_hashes){ siphash13_slice(item->bytes, item->nbytes, keys),
-                                    siphash13_slice(item->bytes, item->nbytes, keys + 2) };
+    for (size_t i = 0; i < n; i++) {
+        hashes[i].a = siphash13_slice(items[i].bytes, items[i].nbytes, keys);
+        hashes[i].b = siphash13_slice(items[i].bytes, items[i].nbytes, keys + 2);
+    }
 }
 
-static const struct foreign_own own = { .hash = hash_item,
+static const struct foreign_own own = { .hash = hash_items,
                                         .grow = valkeybloom_grow,
                                         .nbytes = sizeof(struct valkeybloom),
                                         .header_nbytes = BLOCK_HEADER_NBYTES,
