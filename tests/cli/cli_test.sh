@@ -517,7 +517,7 @@ test_together() {
     seq 2000 >in
     works build -p 1e-5 --kind blocked:together -o f in
     shows '"together":1' info --json f
-    check "info: several lines" tells '"parts":[2-8],'
+    check "info: several lines" tells '"bands":[2-8],'
     writes $'2000\n' query -c f in
     run plan -n 1M -p 1% --kind blocked:together --json
     check "plan: one line" tells '"together":0'
