@@ -100,11 +100,9 @@ TEST_EACH(test_no_file_holds_it, every_kind)
     if (!perhaps_shrink_save(f, &coarse, path.text))
         expect_not_in(path);
     struct perhaps_options options = secretive_options(kind);
-    perhaps_builder *builder;
-    expect_success(perhaps_builder_create(&options, NULL, &builder));
+    scoped_builder *builder = builder_of(&options, NULL);
     expect_success(perhaps_builder_add_many(builder, &keys));
     expect_success(perhaps_builder_save(builder, path.text));
-    perhaps_builder_free(builder);
     expect_not_in(path);
     expect_success(perhaps_save(f, live.text));
     add_to(live, PERHAPS_MODE_JOURNAL, &keys);

@@ -99,12 +99,10 @@ static bool holds(const struct stage *s, const struct bytes *wanted)
 static void check_wanted(struct stage *s)
 {
     scoped_filter *f = open_file(s->path.text, &load_it);
-    perhaps_builder *builder;
+    scoped_builder *builder = builder_of(&s->options, &s->how);
     expect_all_found(f, &s->keys);
     expect(!s->others.count || perhaps_contains_many(f, &s->others, NULL) == 0);
-    expect_success(perhaps_builder_create(&s->options, &s->how, &builder));
     expect(perhaps_builder_disk_nbytes(builder, KEYS) > 0);
-    perhaps_builder_free(builder);
 }
 
 /* 'kind' is built once. */

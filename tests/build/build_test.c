@@ -12,28 +12,6 @@
 
 enum { KEYS = 1000 };
 
-#define scoped_builder __attribute__((cleanup(release_builder))) perhaps_builder
-
-static void release_builder(perhaps_builder **builder)
-{
-    perhaps_builder_free(*builder);
-}
-
-static perhaps_builder *builder_of(const struct perhaps_options *options)
-{
-    perhaps_builder *builder;
-    expect_success(perhaps_builder_create(options, NULL, &builder));
-    return builder;
-}
-
-static perhaps_filter *finish(perhaps_builder *builder)
-{
-    perhaps_filter *f;
-    expect_success(perhaps_builder_finish(builder, &f));
-    perhaps_builder_free(builder);
-    return f;
-}
-
 static bool remembers(const struct perhaps_kind *kind)
 {
     return !forgets(kind);
@@ -45,7 +23,7 @@ TEST_EACH(test_as_added, any_kind)
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
     ask_for_copies(&options, false);
-    perhaps_builder *builder = builder_of(&options);
+    scoped_builder *builder = builder_of(&options, NULL);
     scoped_filter *added = make_with(&options);
     expect_success(perhaps_add_unless_present_many(added, &keys, NULL, NULL));
     for (size_t at = 0; at < KEYS; at += 100) {
@@ -53,7 +31,7 @@ TEST_EACH(test_as_added, any_kind)
         expect_success(perhaps_builder_add_many(builder, &some));
         expect_success(perhaps_builder_add_many(builder, &some));
     }
-    scoped_filter *f = finish(builder);
+    scoped_filter *f = filter_built(builder);
     expect_all_found(f, &keys);
     /* A window moves a key that comes again to its newest generation. */
     expect(forgets(kind) || perhaps_equal(f, added));
@@ -71,10 +49,10 @@ TEST_EACH(test_copies, can_remove)
     struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
     const struct perhaps_keys key = perhaps_keys_packed("key", 3, 1);
     options.needs = PERHAPS_CAN_REMOVE;
-    perhaps_builder *builder = builder_of(&options);
+    scoped_builder *builder = builder_of(&options, NULL);
     for (int i = 0; i < 3; i++)
         expect_success(perhaps_builder_add_many(builder, &key));
-    scoped_filter *f = finish(builder);
+    scoped_filter *f = filter_built(builder);
     for (int i = 0; i < 3; i++) {
         expect(perhaps_contains(f, "key", 3));
         expect_success(perhaps_remove(f, "key", 3));
@@ -85,9 +63,10 @@ TEST_EACH(test_copies, can_remove)
 TEST_EACH(test_without_keys, any_kind)
 {
     struct perhaps_options options = options_for(kind, KEYS, 0.01, test_seed());
-    scoped_filter *f = finish(builder_of(&options)), *empty = make_with(&options);
+    scoped_builder *builder = builder_of(&options, NULL);
+    scoped_filter *f = filter_built(builder), *empty = make_with(&options);
     expect(perhaps_equal(f, empty));
-    perhaps_builder_free(builder_of(&options)); /* a builder may be freed unfinished */
+    perhaps_builder_free(builder_of(&options, NULL)); /* a builder may be freed unfinished */
     perhaps_builder_free(NULL);
 }
 
@@ -101,16 +80,15 @@ static perhaps_filter *sized(const struct perhaps_options *options,
 {
     enum { STEP = 100 };
     struct perhaps_options unknown = *options;
-    perhaps_builder *builder;
     unknown.capacity = 0;
-    expect_success(perhaps_builder_create(&unknown, how, &builder));
+    scoped_builder *builder = builder_of(&unknown, how);
     for (size_t at = 0; at < keys->count; at += STEP) {
         struct perhaps_keys some =
             some_keys(keys, backwards ? keys->count - STEP - at : at, STEP);
         expect_success(perhaps_builder_add_many(builder, &some));
         expect_success(perhaps_builder_add_many(builder, &some));
     }
-    return finish(builder);
+    return filter_built(builder);
 }
 
 /* The filter has room for just the different keys, and is the same in whatever order they came,
@@ -190,9 +168,8 @@ TEST_EACH(test_sized_room, remembers)
     const struct perhaps_build_options how = { .leaves_room = true };
     struct perhaps_options options = options_for(kind, 0, 0.01, test_seed());
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 400);
-    scoped_builder *builder;
     scoped_filter *f;
-    expect_success(perhaps_builder_create(&options, &how, &builder));
+    scoped_builder *builder = builder_of(&options, &how);
     expect_success(perhaps_builder_add_many(builder, &keys));
     expect_success(perhaps_builder_finish(builder, &f));
     expect(stats_of(f).plan.capacity == (is_built(kind) ? 400 : 1500));
@@ -295,9 +272,8 @@ static void build_oddly(struct perhaps_options options, struct rng *rng)
           how.in_memory, own);
     options.capacity = known ? nkeys : 0;
     options.allocator = own ? &allocator : NULL;
-    scoped_builder *builder;
     scoped_filter *f = NULL;
-    expect_success(perhaps_builder_create(&options, &how, &builder));
+    scoped_builder *builder = builder_of(&options, &how);
     int error = 0;
     for (size_t at = 0, n; at < nkeys && !error; at += n) {
         n = 1 + (size_t)rng_below(rng, nkeys - at < 700 ? nkeys - at : 700);
@@ -330,9 +306,8 @@ TEST(test_sized_stopped)
     const struct perhaps_options options = { .kind = "blocked", .fpr = 0.01 };
     const struct perhaps_build_options how = { .stopped = stop };
     const struct perhaps_keys key = perhaps_keys_packed("key", 3, 1);
-    scoped_builder *builder;
     perhaps_filter *f;
-    expect_success(perhaps_builder_create(&options, &how, &builder));
+    scoped_builder *builder = builder_of(&options, &how);
     expect_success(perhaps_builder_add_many(builder, &key));
     expect_error(perhaps_builder_finish(builder, &f), PERHAPS_ERR_STOPPED);
     expect(!f);
@@ -354,7 +329,7 @@ TEST(test_errors)
     options.needs = PERHAPS_CAN_REMOVE;
     expect_error(perhaps_builder_create(&options, NULL, &builder), PERHAPS_ERR_UNSUPPORTED);
     options.needs = 0;
-    builder = builder_of(&options);
+    builder = builder_of(&options, NULL);
     expect_success(perhaps_builder_add_many(builder, &key));
     expect_success(perhaps_builder_finish(builder, &f));
     none = f;
@@ -394,10 +369,9 @@ static void compare_spilled(const char *kind, unsigned value_bits, size_t nother
                                            .ribbon.value_bits = value_bits,
                                            .hashing.seed = 1 };
         const struct perhaps_keys some = some_keys(&keys, 0, count);
-        scoped_builder *builder;
         scoped_filter *f;
         scene("%s, %u bits, %zu keys, %zu others", kind, value_bits, count, nothers);
-        expect_success(perhaps_builder_create(&options, &how, &builder));
+        scoped_builder *builder = builder_of(&options, &how);
         uint64_t told = perhaps_builder_disk_nbytes(builder, count);
         give_all(builder, &some, value_bits > 0, &some_others);
         expect_success(perhaps_builder_finish(builder, &f));
@@ -438,7 +412,7 @@ TEST_EACH(test_too_many_keys, gets_full)
     struct perhaps_options options = options_for(kind, 100, 0.01, test_seed());
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_keys one = some_keys(&keys, 0, 1);
-    scoped_builder *builder = builder_of(&options);
+    scoped_builder *builder = builder_of(&options, NULL);
     perhaps_filter *f = (perhaps_filter *)&options;
     int error = perhaps_builder_add_many(builder, &keys);
     expect(error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_LAYERS);

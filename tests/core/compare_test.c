@@ -21,11 +21,6 @@ static bool compares_not(const struct perhaps_kind *kind)
     return !compares(kind);
 }
 
-static bool folds(const struct perhaps_kind *kind)
-{
-    return kind_by_name(kind->name)->folds != NULL;
-}
-
 /* Compares estimates, to the last bit. */
 static bool same(const void *a, const void *b, size_t nbytes)
 {

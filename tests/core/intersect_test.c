@@ -25,12 +25,6 @@ static bool intersects_copies(const struct perhaps_kind *kind)
     return intersects(kind) && removes(kind);
 }
 
-/* Returns the fpr that follows from all bits. */
-static double exact_rate(const perhaps_filter *f)
-{
-    return f->kind->measure(f, UINT64_MAX).fpr;
-}
-
 static perhaps_filter *filter_of(const struct perhaps_kind *kind,
                                  const struct perhaps_keys *keys, size_t first, size_t count)
 {

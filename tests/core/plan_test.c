@@ -187,13 +187,6 @@ static void check_prediction(const struct perhaps_kind *kind, double capacity, d
     expect(plan.bits_per_key >= 0.98 * -log2(fpr));
 }
 
-/* Returns whether the case of this number is one of the sample: one of 'of' that follow each
- * other. */
-static bool is_chosen(size_t number, unsigned of)
-{
-    return every_case() || (number + test_seed()) % of == 0;
-}
-
 TEST(test_predictions)
 {
     const double rates[] = { 0.9,  0.5,  0.25, 0.1,  0.03,  0.01,  1e-3,
@@ -201,7 +194,7 @@ TEST(test_predictions)
     EACH_KIND(kind, in_registry)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
             for (int power = 0; power <= 12; power++)
-                if (is_chosen(r + (unsigned)power, 3))
+                if (is_tried(r + (unsigned)power, 3))
                     check_prediction(kind, pow(10, power), rates[r], PERHAPS_PREFER_BALANCED);
             check_prediction(kind, 7, rates[r], PERHAPS_PREFER_FAST);
             check_prediction(kind, 1234567, rates[r], PERHAPS_PREFER_FAST);
@@ -308,9 +301,9 @@ TEST(test_lines_are_worth_it)
                              2e-5, 1e-5, 9e-6, 1e-6, 1e-8, 1e-9, 1e-10 };
     for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
-            if (is_chosen(c + r, 2))
+            if (is_tried(c + r, 2))
                 check_lines("blocked", capacities[c], rates[r]);
-            if (is_chosen(c + r + 1, 2))
+            if (is_tried(c + r + 1, 2))
                 check_lines("counting", capacities[c], rates[r]);
         }
     for (uint64_t capacity = 1000000; capacity < UINT64_C(10000000000000); capacity *= 10) {

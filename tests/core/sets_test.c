@@ -251,13 +251,10 @@ TEST(test_life)
 static void check_built(const struct perhaps_options *options)
 {
     scoped_keys keys = some_keys_made();
-    perhaps_builder *builder;
-    scoped_filter *f;
-    expect_success(perhaps_builder_create(options, NULL, &builder));
+    scoped_builder *builder = builder_of(options, NULL);
     expect_success(perhaps_builder_add_many(builder, &keys));
     expect_success(perhaps_builder_add_many(builder, &keys));
-    expect_success(perhaps_builder_finish(builder, &f));
-    perhaps_builder_free(builder);
+    scoped_filter *f = filter_built(builder);
     expect(stats_of(f).keys <= KEYS);
     check_set(f, &keys);
 }

@@ -13,28 +13,6 @@
 #include "kinds/lines/fold.h"
 #include "kinds/lines/lines.h"
 
-static bool folds(const struct perhaps_kind *kind)
-{
-    return kind_by_name(kind->name)->folds != NULL;
-}
-
-/* Lines that lie together are not rounded, so their number may have few divisors. */
-static bool rounds(const struct perhaps_kind *kind)
-{
-    return folds(kind) && in_registry(kind);
-}
-
-static bool folds_not(const struct perhaps_kind *kind)
-{
-    return !folds(kind) && strcmp(kind->name, "chain") != 0;
-}
-
-/* Returns the fpr that follows from all bits. */
-static double exact_rate(const perhaps_filter *f)
-{
-    return f->kind->measure(f, UINT64_MAX).fpr;
-}
-
 /* ---- The bytes ------------------------------------------------------------------------- */
 
 /* Makes an empty filter with these fields, which limit neither keys nor counters. */
@@ -309,7 +287,7 @@ TEST_EACH(test_random, folds)
 
 /* Planned for a hundred times too many, a filter becomes nearly as small as if it had been
  * planned for its keys. */
-TEST_EACH(test_saving, rounds)
+TEST_EACH(test_saving, folds_rounded)
 {
     for (size_t nkeys = 5000; nkeys < 500000; nkeys = nkeys * 7 / 3) {
         scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);

@@ -353,16 +353,10 @@ TEST(test_hash_of_its_own)
 TEST(test_builder)
 {
     struct perhaps_options o = options_of(100, 199);
-    perhaps_builder *builder;
-    perhaps_filter *built;
     struct perhaps_key each[] = { { "100", 3 }, { "150", 3 }, { "150", 3 } };
     struct perhaps_keys keys = perhaps_keys_each(each, 3);
-    expect_success(perhaps_builder_create(&o, NULL, &builder));
-    expect_success(perhaps_builder_add_many(builder, &keys));
-    expect_success(perhaps_builder_finish(builder, &built));
-    perhaps_builder_free(builder);
+    scoped_filter *built = built_filter(&o, &keys);
     expect(keys_of(built) == 2 && has(built, 150) && !has(built, 151));
-    perhaps_free(built);
 }
 
 /* ---- Two filters ----------------------------------------------------------------------- */

@@ -31,13 +31,6 @@ static size_t queries_for(double fpr)
     return (size_t)ceil((double)expected / fpr / (double)SEEDS);
 }
 
-/* Returns whether the case of this number is one of the sample, which is one of 'of' that
- * follow each other. */
-static bool is_chosen(size_t number, unsigned of)
-{
-    return every_case() || (number + test_seed()) % of == 0;
-}
-
 /* What was counted with all seeds. */
 struct tally {
     double queries;
@@ -106,7 +99,7 @@ static void measure_all(enum key_shape shape)
     printf("%-10s %8s %8s %12s %12s %12s\n", "kind", "keys", "asked", "predicted", "fpr now",
            "measured");
     EACH_KIND(kind, any_kind) {
-        const unsigned nrates = is_chosen(nkinds++ + shape, SHAPES) ? RATES : RATES - 1;
+        const unsigned nrates = is_tried(nkinds++ + shape, SHAPES) ? RATES : RATES - 1;
         for (unsigned r = 0; r < nrates; r++) {
             struct perhaps_keys some = some_keys(&strangers, 0, queries_for(rates[r]));
             struct perhaps_options options = options_for(kind, count, rates[r], 1);
@@ -180,7 +173,7 @@ static void check_grown(const struct perhaps_options *options, const struct tall
 static void measure_over(struct perhaps_options *options, size_t number, struct rng *rng)
 {
     for (unsigned r = 1; r < RATES - 1; r++) {
-        if (!is_chosen(number + r, 2))
+        if (!is_tried(number + r, 2))
             continue;
         options->fpr = rates[r];
         scoped_keys members = make_keys(RANDOM_KEYS, rng_next(rng), 0, GROWN);

@@ -14,33 +14,11 @@
 
 #include "filter/filter.h"
 
-#define scoped_builder __attribute__((cleanup(release_builder))) perhaps_builder
-
-static void release_builder(perhaps_builder **builder)
-{
-    perhaps_builder_free(*builder);
-}
-
 static struct perhaps_options ribbon(double fpr)
 {
     return (struct perhaps_options){ .fpr = fpr,
                                      .kind = "ribbon",
                                      .hashing = { .seed = test_seed() } };
-}
-
-static perhaps_builder *begin(const struct perhaps_options *options,
-                              const struct perhaps_build_options *how)
-{
-    perhaps_builder *builder;
-    expect_success(perhaps_builder_create(options, how, &builder));
-    return builder;
-}
-
-static perhaps_filter *finish(perhaps_builder *builder)
-{
-    perhaps_filter *f;
-    expect_success(perhaps_builder_finish(builder, &f));
-    return f;
 }
 
 /* Fails unless the rate on keys that were not added is what the filter says of itself. */
@@ -132,7 +110,7 @@ TEST(test_the_same_file)
     for (unsigned i = 0; i < 4; i++) {
         const struct perhaps_build_options how = { .memory_nbytes = i % 2 ? 1 << 20 : 1 << 28,
                                                    .threads = 1 + i / 2 * 2 };
-        scoped_builder *builder = begin(&options, &how);
+        scoped_builder *builder = builder_of(&options, &how);
         scene("%u threads, %ju bytes", how.threads, (uintmax_t)how.memory_nbytes);
         give(builder, &keys, &rng);
         expect_success(perhaps_builder_save(builder, path.text));
@@ -168,7 +146,7 @@ TEST(test_several_threads_give)
     const size_t each = 200000;
     scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, GIVERS * each);
     scoped_filter *wanted = built_filter(&options, &keys);
-    scoped_builder *builder = begin(&options, &how);
+    scoped_builder *builder = builder_of(&options, &how);
     struct giver giver[GIVERS];
     pthread_t thread[GIVERS];
     for (unsigned i = 0; i < GIVERS; i++) {
@@ -180,7 +158,7 @@ TEST(test_several_threads_give)
         expect(!pthread_join(thread[i], &failed) && !failed);
     }
     expect(perhaps_builder_keys(builder) == keys.count);
-    scoped_filter *f = finish(builder);
+    scoped_filter *f = filter_built(builder);
     expect(perhaps_equal(f, wanted));
 }
 
@@ -204,7 +182,7 @@ TEST(test_stopped)
                                                .progress = note_progress,
                                                .context = &asked };
     scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, 10000);
-    scoped_builder *builder = begin(&options, &how);
+    scoped_builder *builder = builder_of(&options, &how);
     expect_success(perhaps_builder_add_many(builder, &keys));
     expect_error(perhaps_builder_save(builder, path.text), PERHAPS_ERR_STOPPED);
     expect(asked >= 2 && access(path.text, F_OK));
@@ -242,7 +220,7 @@ TEST(test_no_room_for_the_rest)
     struct perhaps_options options = ribbon(0.001);
     const struct perhaps_build_options how = { .memory_nbytes = 1 << 20, .folder = "/no/such" };
     scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, 200000);
-    scoped_builder *builder = begin(&options, &how);
+    scoped_builder *builder = builder_of(&options, &how);
     perhaps_filter *f;
     expect_error(perhaps_builder_add_many(builder, &keys), PERHAPS_ERR_IO);
     expect(errno == ENOENT);
@@ -313,13 +291,13 @@ TEST(test_values)
         scene("values of %u bits", bits);
         scoped_keys keys = make_keys(TEXT_KEYS, 9, 0, KEYS),
                     others = make_keys(TEXT_KEYS, 9, KEYS, KEYS);
-        scoped_builder *builder = begin(&options, NULL);
+        scoped_builder *builder = builder_of(&options, NULL);
         for (size_t i = 0; i < KEYS; i++)
             value[i] = value_of(i, bits);
         expect_success(perhaps_builder_add_values(builder, &keys, value));
         value[0] = 1U << bits;
         expect_error(perhaps_builder_add_values(builder, &others, value), PERHAPS_ERR_ARGUMENT);
-        scoped_filter *f = finish(builder);
+        scoped_filter *f = filter_built(builder);
         expect_success(perhaps_lookup_many(f, &keys, value, present));
         for (size_t i = 0; i < KEYS; i++) {
             uint32_t single;
@@ -344,7 +322,7 @@ TEST(test_two_values)
     perhaps_filter *f;
     options.ribbon.value_bits = 4;
     for (uint32_t second = 5; second < 7; second++) {
-        scoped_builder *builder = begin(&options, NULL);
+        scoped_builder *builder = builder_of(&options, NULL);
         expect_success(perhaps_builder_add_values(builder, &key, &(uint32_t){ 5 }));
         expect_success(perhaps_builder_add_values(builder, &key, &second));
         expect_error(perhaps_builder_finish(builder, &f), second == 5 ? 0 : PERHAPS_ERR_VALUES);
@@ -366,7 +344,8 @@ static void try_against(size_t nlisted, size_t nothers, uint64_t expected)
     struct perhaps_keys listed = some_keys(&all, 0, nlisted),
                         others = some_keys(&all, nlisted, nothers),
                         both = some_keys(&all, nlisted / 2, nlisted - nlisted / 2);
-    scoped_builder *builder = begin(&options, &(struct perhaps_build_options){ .threads = 2 });
+    scoped_builder *builder =
+        builder_of(&options, &(struct perhaps_build_options){ .threads = 2 });
     expect_success(perhaps_builder_add_many(builder, &listed));
     expect_success(perhaps_builder_add_others(builder, &others));
     expect_success(perhaps_builder_add_others(builder, &both));

@@ -25,16 +25,6 @@ static struct perhaps_options window_options(unsigned number, uint64_t time)
                                      .hashing = { .seed = test_seed() } };
 }
 
-static void add_number(perhaps_filter *f, uint64_t number)
-{
-    expect_success(perhaps_add(f, &number, sizeof number));
-}
-
-static bool has_number(const perhaps_filter *f, uint64_t number)
-{
-    return perhaps_contains(f, &number, sizeof number);
-}
-
 static struct perhaps_window_stats window_of(const perhaps_filter *f)
 {
     struct perhaps_stats stats;

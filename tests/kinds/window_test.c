@@ -36,16 +36,6 @@ static perhaps_filter *window_by_time(struct perhaps_options options, uint64_t w
     return f;
 }
 
-static void add_number(perhaps_filter *f, uint64_t number)
-{
-    expect_success(perhaps_add(f, &number, sizeof number));
-}
-
-static bool has_number(const perhaps_filter *f, uint64_t number)
-{
-    return perhaps_contains(f, &number, sizeof number);
-}
-
 /* Checks that the keys of all generations add up to the count of the window. */
 static void expect_counts_agree(const perhaps_filter *f)
 {

@@ -16,22 +16,6 @@
 #include "kinds/kinds.h"
 #include "store/container.h"
 
-static bool folds(const struct perhaps_kind *kind)
-{
-    return kind_by_name(kind->name)->folds != NULL;
-}
-
-/* Lines that lie together are not rounded. */
-static bool rounds(const struct perhaps_kind *kind)
-{
-    return folds(kind) && in_registry(kind);
-}
-
-static bool folds_not(const struct perhaps_kind *kind)
-{
-    return !folds(kind) && strcmp(kind->name, "chain") != 0;
-}
-
 /* Returns a path in a folder of its own. */
 static struct path path_in_folder(const char *name)
 {
@@ -238,7 +222,7 @@ TEST_EACH(test_least_fpr_of_crafted, folds)
 /* ---- Plans ------------------------------------------------------------------------------- */
 
 /* Plans choose numbers that many factors divide, whatever the options. */
-TEST_EACH(test_plans, rounds)
+TEST_EACH(test_plans, folds_rounded)
 {
     struct rng rng = rng_for(__func__);
     const double rates[] = { 0.3, 0.01, 1e-3, 1e-6 };

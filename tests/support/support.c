@@ -1,7 +1,6 @@
 /* support.c - what the tests share: see support.h.  All that looks random follows from
  * the seed, so that a failing test fails again in the next run. */
 #include "support.h"
-#include <perhaps_build.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -75,6 +74,11 @@ void release_filter(perhaps_filter **f)
     perhaps_free(*f);
 }
 
+void release_builder(perhaps_builder **builder)
+{
+    perhaps_builder_free(*builder);
+}
+
 void release_layout(perhaps_layout **layout)
 {
     perhaps_layout_free(*layout);
@@ -95,6 +99,11 @@ unsigned many(unsigned number)
 bool every_case(void)
 {
     return getenv("PERHAPS_TEST_EVERY") != NULL;
+}
+
+bool is_tried(size_t number, unsigned of)
+{
+    return every_case() || (number + test_seed()) % of == 0;
 }
 
 uint64_t test_seed(void)
@@ -298,6 +307,21 @@ bool shares(const struct perhaps_kind *kind)
     return kind->abilities & PERHAPS_CAN_SHARE;
 }
 
+bool folds(const struct perhaps_kind *kind)
+{
+    return kind_by_name(kind->name)->folds != NULL;
+}
+
+bool folds_not(const struct perhaps_kind *kind)
+{
+    return !folds(kind) && strcmp(kind->name, "chain") != 0;
+}
+
+bool folds_rounded(const struct perhaps_kind *kind)
+{
+    return folds(kind) && in_registry(kind);
+}
+
 bool has_parts(const struct perhaps_kind *kind)
 {
     return kind_by_name(kind->name)->composite && !is_built(kind);
@@ -397,16 +421,27 @@ perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity
     return make_with(&options);
 }
 
+perhaps_builder *builder_of(const struct perhaps_options *options,
+                            const struct perhaps_build_options *how)
+{
+    perhaps_builder *builder;
+    expect_success(perhaps_builder_create(options, how, &builder));
+    return builder;
+}
+
+perhaps_filter *filter_built(perhaps_builder *builder)
+{
+    perhaps_filter *f;
+    expect_success(perhaps_builder_finish(builder, &f));
+    return f;
+}
+
 perhaps_filter *built_filter(const struct perhaps_options *options,
                              const struct perhaps_keys *keys)
 {
-    perhaps_builder *builder;
-    perhaps_filter *f;
-    expect_success(perhaps_builder_create(options, NULL, &builder));
+    scoped_builder *builder = builder_of(options, NULL);
     expect_success(perhaps_builder_add_many(builder, keys));
-    expect_success(perhaps_builder_finish(builder, &f));
-    perhaps_builder_free(builder);
-    return f;
+    return filter_built(builder);
 }
 
 perhaps_filter *full_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
@@ -522,6 +557,21 @@ struct perhaps_stats stats_of(const perhaps_filter *f)
     struct perhaps_stats stats;
     perhaps_stats_of(f, &stats);
     return stats;
+}
+
+double exact_rate(const perhaps_filter *f)
+{
+    return f->kind->measure(f, UINT64_MAX).fpr;
+}
+
+void add_number(perhaps_filter *f, uint64_t number)
+{
+    expect_success(perhaps_add(f, &number, sizeof number));
+}
+
+bool has_number(const perhaps_filter *f, uint64_t number)
+{
+    return perhaps_contains(f, &number, sizeof number);
 }
 
 void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b)

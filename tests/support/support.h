@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "perhaps_build.h"
 #include "perhaps_embed.h"
 #include "perhaps_file.h"
 #include "perhaps_layout.h"
@@ -94,14 +95,16 @@ int run_all_tests(void);
 
 /* Types of variables that the compiler releases at the end of their block.  A failed expect()
  * jumps out of the test and releases nothing. */
-#define scoped_filter __attribute__((cleanup(release_filter))) perhaps_filter
-#define scoped_layout __attribute__((cleanup(release_layout))) perhaps_layout
-#define scoped_keys   __attribute__((cleanup(free_keys))) struct perhaps_keys
-#define scoped_bytes  __attribute__((cleanup(free_bytes))) struct bytes
-#define scoped_memory __attribute__((cleanup(free_memory))) uint8_t
+#define scoped_filter  __attribute__((cleanup(release_filter))) perhaps_filter
+#define scoped_layout  __attribute__((cleanup(release_layout))) perhaps_layout
+#define scoped_builder __attribute__((cleanup(release_builder))) perhaps_builder
+#define scoped_keys    __attribute__((cleanup(free_keys))) struct perhaps_keys
+#define scoped_bytes   __attribute__((cleanup(free_bytes))) struct bytes
+#define scoped_memory  __attribute__((cleanup(free_memory))) uint8_t
 
 void release_filter(perhaps_filter **f);
 void release_layout(perhaps_layout **layout);
+void release_builder(perhaps_builder **builder);
 void free_memory(uint8_t **memory);
 
 /* ---- Numbers --------------------------------------------------------------------------- */
@@ -125,6 +128,10 @@ unsigned many(unsigned number);
 /* Returns whether PERHAPS_TEST_EVERY is set: whether a test that otherwise tries a sample of
  * its cases, which the seed chooses, is to try them all. */
 bool every_case(void);
+
+/* Returns whether the case of this number is one of that sample: one of so many that follow
+ * each other. */
+bool is_tried(size_t number, unsigned of);
 
 /* Returns 1, or the value of PERHAPS_TEST_SEED; "fresh" draws a random one.  Prints the seed at
  * the first call, so that a failure can be repeated. */
@@ -193,6 +200,12 @@ bool grows_in_place(const struct perhaps_kind *kind); /* without appending parts
 bool forgets(const struct perhaps_kind *kind); /* windows; options_for() makes them by keys */
 bool takes_threads(const struct perhaps_kind *kind);
 bool shares(const struct perhaps_kind *kind); /* several processes can add to one mapped file */
+bool folds(const struct perhaps_kind *kind);  /* a half of its bytes is laid over the other */
+bool folds_not(const struct perhaps_kind *kind); /* nor do its parts */
+
+/* Returns the same but for lines that lie together: those are not rounded, so that their number
+ * may have few divisors. */
+bool folds_rounded(const struct perhaps_kind *kind);
 bool has_parts(const struct perhaps_kind *kind); /* its parts are filters of other kinds */
 
 /* Returns whether such a filter refuses keys soon after its capacity, so that a test can fill
@@ -231,6 +244,11 @@ perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, 
 perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                               uint64_t seed);
 
+/* Begin a builder, and finish one, which stays the caller's; fail the test on errors. */
+perhaps_builder *builder_of(const struct perhaps_options *options,
+                            const struct perhaps_build_options *how);
+perhaps_filter *filter_built(perhaps_builder *builder);
+
 /* Makes a filter of these keys by a builder. */
 perhaps_filter *built_filter(const struct perhaps_options *options,
                              const struct perhaps_keys *keys);
@@ -266,6 +284,9 @@ unsigned copies_most(const struct perhaps_kind *kind);
 uint64_t count_of(const perhaps_filter *f, const void *key, size_t key_nbytes);
 void expect_count(const perhaps_filter *f, const char *key, uint64_t wanted);
 struct perhaps_stats stats_of(const perhaps_filter *f);
+double exact_rate(const perhaps_filter *f); /* the fpr that follows from all bits */
+void add_number(perhaps_filter *f, uint64_t number);
+bool has_number(const perhaps_filter *f, uint64_t number);
 void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b);
 
 /* An allocator that counts what it gives, and fails when it is told to. */
