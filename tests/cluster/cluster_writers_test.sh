@@ -39,34 +39,27 @@ each_once() {
     all_there "$1" "$2"
 }
 
-test_two_writers() {
+# none_in_doubt NAME PROCESSES KEYS [BATCH]: writers, while nothing else happens.
+none_in_doubt() {
+    writers "$@"
+    each_once "$1" "$3"
+    check "none was in doubt" [ "$(sum doubtful)" = 0 ]
+}
+
+test_undisturbed() {
     succeeds "create" create two capacity=100000 fpr=1e-14
-    writers two 2 30000
-    each_once two 30000
-    check "none was in doubt" [ "$(sum doubtful)" = 0 ]
-}
-
-# Batches of one key, so that all processes meet on the same few keys.
-test_small_batches() {
-    succeeds "create" create small capacity=100000 fpr=1e-14 partitions=3
-    writers small 8 300 1
-    each_once small 300
-    check "none was in doubt" [ "$(sum doubtful)" = 0 ]
-}
-
-test_eight_writers() {
+    none_in_doubt two 2 30000
     succeeds "create" create eight capacity=100000 fpr=1e-14
-    writers eight 8 20000
-    each_once eight 20000
-    check "none was in doubt" [ "$(sum doubtful)" = 0 ]
+    none_in_doubt eight 8 20000
+    # batches of one key, so that all processes meet on the same few keys
+    succeeds "create" create small capacity=100000 fpr=1e-14 partitions=3
+    none_in_doubt small 8 300 1
 }
 
 # The filter begins with room for 50 keys and gets many layers.
 test_while_it_grows() {
     succeeds "create" create grows capacity=50 fpr=1e-13 grow=1
-    writers grows 8 20000 37
-    each_once grows 20000
-    check "none was in doubt" [ "$(sum doubtful)" = 0 ]
+    none_in_doubt grows 8 20000 37
     succeeds "open" open grows
     check "layers: $(tail -n 1 out)" above layers 5
     check "keys: $(tail -n 1 out)" [ "$(told keys)" -ge 20000 ]
