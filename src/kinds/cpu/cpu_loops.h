@@ -1,10 +1,10 @@
 /* cpu_loops.h - the inner loops of all kinds, for each instruction set.
  *
- * Loops are plain C in the folders of their families (lines/lines_loops.h and so on), with #if
- * where an instruction set has something better.  loops_scalar.c, loops_avx2.c, ... include them,
- * each once, and tell the compiler by a pragma which instructions it may use, so that no file
- * needs flags of its own.  Nothing else may use these instructions: all that such a file defines
- * is static, except for its table. */
+ * Loops are plain C in the folders of their families (lines/lines_loops.h and so on), with
+ * #if where an instruction set has something better.  loops_scalar.c, loops_avx2.c, ...
+ * include them, each once, and tell the compiler by a pragma which instructions it may use,
+ * so that no file needs flags of its own.  Nothing else may use these instructions: all that
+ * such a file defines is static, except for its table. */
 #ifndef CPU_LOOPS_H
 #define CPU_LOOPS_H
 

@@ -1,5 +1,5 @@
-/* loops_neon.c - the loops by NEON that are not the plain C of loops_scalar.c: every CPU of 64 bits
- * has NEON, and the compiler uses it there, too. */
+/* loops_neon.c - the loops by NEON that are not the plain C of loops_scalar.c: every CPU of
+ * 64 bits has NEON, and the compiler uses it there, too. */
 #if defined(__aarch64__)
 #define CPU_HAS_NEON 1
 #include "unit.h"

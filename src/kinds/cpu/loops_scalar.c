@@ -1,5 +1,5 @@
-/* loops_scalar.c - all loops in plain C: what all other instruction sets must equal, and what CPUs
- * run that have none of them. */
+/* loops_scalar.c - all loops in plain C: what all other instruction sets must equal, and
+ * what CPUs run that have none of them. */
 #if defined(__x86_64__)
 #define LOOP_INLINE inline /* few CPUs run these there */
 #endif

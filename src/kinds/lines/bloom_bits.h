@@ -1,5 +1,6 @@
-/* bloom_bits.h - the bits of a key of a classic Bloom filter, and a loop over keys that sets them.
- * The loops of all instruction sets are made of it, and adds while other processes write. */
+/* bloom_bits.h - the bits of a key of a classic Bloom filter, and a loop over keys that sets
+ * them.  The loops of all instruction sets are made of it, and adds while other processes
+ * write. */
 #ifndef BLOOM_BITS_H
 #define BLOOM_BITS_H
 
@@ -20,8 +21,8 @@ static ALWAYS_INLINE void bloom_prefetch_bits(const struct body *b, uint64_t bit
     }
 }
 
-/* All bits of a key are prefetched at most NEAR keys before: those of more keys would drive each
- * other out of the cache. */
+/* All bits of a key are prefetched at most NEAR keys before: those of more keys would drive
+ * each other out of the cache. */
 enum { NEAR = 16 };
 
 /* Sets the bits of the mask in a word.  Returns the word as it was before. */

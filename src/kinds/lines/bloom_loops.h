@@ -1,5 +1,5 @@
-/* bloom_loops.h - the loops of classic Bloom filters.  Some instruction sets have faster shifts by
- * a variable, and none has anything else to gain. */
+/* bloom_loops.h - the loops of classic Bloom filters.  Some instruction sets have faster
+ * shifts by a variable, and none has anything else to gain. */
 #include "bloom_bits.h"
 
 static void bloom_prefetch(const struct body *b, const struct keyhash *keys, size_t n)

@@ -1,4 +1,5 @@
-/* cells_loops.h - loops that count picked cells: plain C, of which the compiler makes vectors. */
+/* cells_loops.h - loops that count picked cells: plain C, of which the compiler makes
+ * vectors. */
 #include "cells.h"
 #include "lines.h"
 

@@ -21,7 +21,8 @@
 /* By how many the bits are folded in one pass at most. */
 enum { FOLD_GROUP_MOST = 8 };
 
-/* The loops, for one instruction set (../cpu/cpu_loops.h).  'group' is FOLD_GROUP_MOST at most. */
+/* The loops, for one instruction set (../cpu/cpu_loops.h).  'group' is FOLD_GROUP_MOST at
+ * most. */
 struct fold_loops {
     void (*units)(const uint8_t *from, uint8_t *to, uint64_t units, uint64_t unit_nbytes,
                   uint64_t factor);

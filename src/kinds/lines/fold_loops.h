@@ -1,5 +1,5 @@
-/* fold_loops.h - the loops of fold.c.  Those over lines are plain C, which the compiler turns into
- * vectors. */
+/* fold_loops.h - the loops of fold.c.  Those over lines are plain C, which the compiler
+ * turns into vectors. */
 #include "fold.h"
 #include "lines.h"
 
@@ -113,8 +113,8 @@ static LOOP_INLINE uint32_t fold_word(const uint8_t *from, size_t group, __m256i
     return ~(uint32_t)_mm256_movemask_epi8(_mm256_packs_epi16(a, b));
 }
 
-/* Folds by 'group', at most FOLD_GROUP_MOST.  'to' may be 'from'.  Copies what the last words are
- * made of, so that nothing behind it is read. */
+/* Folds by 'group', at most FOLD_GROUP_MOST.  'to' may be 'from'.  Copies what the last
+ * words are made of, so that nothing behind it is read. */
 static void fold_loop_bits(const uint8_t *from, uint8_t *to, uint64_t nbytes, unsigned group)
 {
     enum { LAST = 8 };

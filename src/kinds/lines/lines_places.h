@@ -1,6 +1,6 @@
-/* lines_places.h - where the lines of a key lie, and a loop over keys that does something to each
- * of their lines.  The loops of all instruction sets are made of it, and adds while other
- * processes write. */
+/* lines_places.h - where the lines of a key lie, and a loop over keys that does something to
+ * each of their lines.  The loops of all instruction sets are made of it, and adds while
+ * other processes write. */
 #ifndef LINES_PLACES_H
 #define LINES_PLACES_H
 

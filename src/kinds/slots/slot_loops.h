@@ -1,7 +1,7 @@
-/* slot_loops.h - the loops of cuckoo and strided filters.  All functions take whether the table is
- * strided, and the width of a slot, which the compiler knows where it inlines them.  The widths
- * that plans take most often have loops of their own, where shifts are by constants; not in
- * scalar code, which few CPUs run. */
+/* slot_loops.h - the loops of cuckoo and strided filters.  All functions take whether the
+ * table is strided, and the width of a slot, which the compiler knows where it inlines
+ * them.  The widths that plans take most often have loops of their own, where shifts are by
+ * constants; not in scalar code, which few CPUs run. */
 #include "flat.h"
 #include "wide_slots.h"
 
