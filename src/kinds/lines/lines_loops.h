@@ -25,10 +25,10 @@ enum { WORDS_NBYTES = 16 };
 #endif
 
 /* A vector of words of a line. */
-typedef uint32_t words __attribute__((vector_size(WORDS_NBYTES), may_alias));
+typedef uint32_t line_words __attribute__((vector_size(WORDS_NBYTES), may_alias));
 
 /* Returns whether any bit of 'of' is set. */
-static LOOP_INLINE bool some_bit(words x, words of)
+static LOOP_INLINE bool some_bit(line_words x, line_words of)
 {
 #if CPU_HAS_AVX512
     return _mm512_test_epi32_mask((__m512i)x, (__m512i)of) != 0;
@@ -54,11 +54,11 @@ static LOOP_INLINE const void *ones_of(const struct body *b)
 }
 
 /* How many vectors make a line. */
-#define LINE_VECTORS (LINE_NBYTES / sizeof(words))
+#define LINE_VECTORS (LINE_NBYTES / sizeof(line_words))
 
 /* Returns by how many bits the cell of each word is shifted: factor times constant gives it.
  * 'row' has the constant of each word, which is odd, or 0 for a word that has no cell. */
-static LOOP_INLINE words row_shift(words row, uint64_t mark)
+static LOOP_INLINE line_words row_shift(line_words row, uint64_t mark)
 {
     return row * (uint32_t)(mark >> 32) >> 27;
 }
@@ -67,8 +67,8 @@ static LOOP_INLINE words row_shift(words row, uint64_t mark)
  * is shifted instead. */
 static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t mark)
 {
-    const words *at = (const void *)line, *row = row_of(b, mark), *ones = ones_of(b);
-    words missing = { 0 };
+    const line_words *at = (const void *)line, *row = row_of(b, mark), *ones = ones_of(b);
+    line_words missing = { 0 };
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         missing |= row[i] & ~(at[i] >> row_shift(row[i], mark));
     return !some_bit(missing, *ones);
@@ -76,10 +76,10 @@ static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t m
 
 static LOOP_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t mark)
 {
-    words *at = (void *)line, missing = { 0 }, after[LINE_VECTORS];
-    const words *row = row_of(b, mark), *ones = ones_of(b);
+    line_words *at = (void *)line, missing = { 0 }, after[LINE_VECTORS];
+    const line_words *row = row_of(b, mark), *ones = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
-        words bit = (row[i] & *ones) << row_shift(row[i], mark);
+        line_words bit = (row[i] & *ones) << row_shift(row[i], mark);
         after[i] = at[i] | bit;
         missing |= bit & ~at[i];
     }
@@ -91,38 +91,39 @@ static LOOP_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t m
 /* Loads a vector exactly once, since other threads may write meanwhile.  Without 'volatile' the
  * compiler may load it twice: if a counter goes from 1 to 2 in between, the low bit of the
  * second value and the high bit of the first look like 0. */
-static LOOP_INLINE words load_once(const words *at)
+static LOOP_INLINE line_words load_once(const line_words *at)
 {
-    return *(const volatile words *)at;
+    return *(const volatile line_words *)at;
 }
 
 /* Sets the lowest bit of each of the key's counters. */
-static LOOP_INLINE void line_ones(const struct body *b, uint64_t mark, words ones[LINE_VECTORS])
+static LOOP_INLINE void line_ones(const struct body *b, uint64_t mark,
+                                  line_words ones[LINE_VECTORS])
 {
-    const words *row = row_of(b, mark), *one = ones_of(b);
+    const line_words *row = row_of(b, mark), *one = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         ones[i] = (row[i] & *one) << (row_shift(row[i], mark) & COUNTER_SHIFTS);
 }
 
 /* Returns, in the lowest bit of each counter, whether it is zero; the other bits are
  * anything. */
-static LOOP_INLINE words counters_zero(words counters)
+static LOOP_INLINE line_words counters_zero(line_words counters)
 {
-    words pairs = counters | counters >> 1;
+    line_words pairs = counters | counters >> 1;
     return ~(pairs | pairs >> 2);
 }
 
 /* Returns in the same way whether each counter is less than COUNTER_MAX. */
-static LOOP_INLINE words counters_can_move(words counters)
+static LOOP_INLINE line_words counters_can_move(line_words counters)
 {
-    words pairs = counters & counters >> 1;
+    line_words pairs = counters & counters >> 1;
     return ~(pairs & pairs >> 2);
 }
 
 static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint64_t mark)
 {
-    const words *at = (const void *)line;
-    words ones[LINE_VECTORS], missing = { 0 };
+    const line_words *at = (const void *)line;
+    line_words ones[LINE_VECTORS], missing = { 0 };
     line_ones(b, mark, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         missing |= ones[i] & counters_zero(load_once(&at[i]));
@@ -131,11 +132,11 @@ static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint6
 
 /* A sum in each lane; the lanes are added up once a batch. */
 struct line_tally {
-    words turned;
-    words filled;
+    line_words turned;
+    line_words filled;
 };
 
-static LOOP_INLINE uint32_t sum_of_lanes(words lanes)
+static LOOP_INLINE uint32_t sum_of_lanes(line_words lanes)
 {
     uint32_t sum = 0;
     for (unsigned i = 0; i < sizeof lanes / sizeof(uint32_t); i++)
@@ -154,19 +155,19 @@ static LOOP_INLINE void line_tally_end(const struct line_tally *line, struct cou
 static LOOP_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t mark, bool up,
                                    bool moves, struct line_tally *tally)
 {
-    words *at = (void *)line;
-    words ones[LINE_VECTORS];
+    line_words *at = (void *)line;
+    line_words ones[LINE_VECTORS];
     uint32_t mask = -(uint32_t)moves;
     line_ones(b, mark, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
-        words before = load_once(&at[i]);
-        words one = ones[i] & counters_can_move(before) & mask;
-        words after = up ? before + one : before - one;
+        line_words before = load_once(&at[i]);
+        line_words one = ones[i] & counters_can_move(before) & mask;
+        line_words after = up ? before + one : before - one;
         at[i] = after;
         /* a true comparison gives -1 in its lane, hence the subtractions */
-        tally->turned -= (words)((one & counters_zero(up ? before : after)) != 0);
+        tally->turned -= (line_words)((one & counters_zero(up ? before : after)) != 0);
         if (up)
-            tally->filled -= (words)((one & ~counters_can_move(after)) != 0);
+            tally->filled -= (line_words)((one & ~counters_can_move(after)) != 0);
     }
 }
 
