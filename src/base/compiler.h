@@ -11,6 +11,11 @@
  * functions whose result nobody uses, and removes the call. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
+/* For what loops are made of.  A file may have loops that are small instead of fast. */
+#ifndef LOOP_INLINE
+#define LOOP_INLINE ALWAYS_INLINE
+#endif
+
 /* For a rare case that needs the stack.  If it were inlined, its caller would set up a stack
  * frame in the frequent case, too. */
 #define NOINLINE __attribute__((noinline))

@@ -4,8 +4,7 @@
 
 #include <stdbool.h>
 
-/* Ordered from plain C to the fastest.  src/base/each_cpu.h lists them in the same order,
- * since the tables of loops are indexed by these numbers. */
+/* Ordered from plain C to the fastest: the tables of loops are indexed by these numbers. */
 enum cpu {
     CPU_SCALAR,
 #if defined(__x86_64__)

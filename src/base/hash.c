@@ -128,18 +128,28 @@ static void run_keys_xxh3(const struct hasher *hasher, const struct perhaps_keys
 {
 #if defined(__x86_64__)
     if (hasher->cpu == CPU_AVX512 && are_integers(keys)) {
-        hash_integers_avx512(keys_packed_at(keys, first), n, hasher->seed, out);
+        hash_integers_128_avx512(keys_packed_at(keys, first), n, hasher->seed, out);
         return;
     }
 #endif
     run_xxh3(hasher, keys, first, n, out, any, hash_xxh3);
 }
 
+static hash_integers *const integers_64[CPU_COUNT] = {
+    [CPU_SCALAR] = hash_integers_64_scalar,
+#if defined(__x86_64__)
+    [CPU_AVX2] = hash_integers_64_avx2,
+    [CPU_AVX512] = hash_integers_64_avx512,
+#elif defined(__aarch64__)
+    [CPU_NEON] = hash_integers_64_scalar, /* the compiler makes vectors of it there */
+#endif
+};
+
 static void run_keys_xxh3_64(const struct hasher *hasher, const struct perhaps_keys *keys,
                              size_t first, size_t n, struct keyhash *out)
 {
     if (are_integers(keys))
-        hash_integers_64[hasher->cpu](keys_packed_at(keys, first), n, hasher->flip, out);
+        integers_64[hasher->cpu](keys_packed_at(keys, first), n, hasher->flip, out);
     else
         run_xxh3(hasher, keys, first, n, out, any_64, hash_xxh3_64);
 }

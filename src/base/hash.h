@@ -162,11 +162,11 @@ static ALWAYS_INLINE struct keyhash hash_decimal(const struct hasher *hasher, co
 typedef void hash_integers(const uint8_t *restrict packed, size_t n, uint64_t flip,
                            struct keyhash *restrict out);
 
-extern hash_integers *const hash_integers_64[CPU_COUNT]; /* XXH3-64 */
+/* By XXH3-64, for each instruction set (hash_loops.h). */
+hash_integers hash_integers_64_scalar, hash_integers_64_avx2, hash_integers_64_avx512;
 
-#if defined(__x86_64__)
-/* The same by XXH3-128, which needs the seed. */
-void hash_integers_avx512(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out);
-#endif
+/* By XXH3-128, which needs the seed. */
+void hash_integers_128_avx512(const uint8_t *packed, size_t n, uint64_t seed,
+                              struct keyhash *out);
 
 #endif

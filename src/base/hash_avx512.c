@@ -1,13 +1,15 @@
-/* hash_avx512.c - XXH3-128 of keys of 8 bytes, eight keys at a time. */
+/* hash_avx512.c - XXH3-128 and XXH3-64 of keys of 8 bytes, by AVX-512. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#include "hash.h"
+#include "hash_loops.h"
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512dq"))), apply_to = function)
+#pragma clang attribute push(                                                                  \
+    __attribute__((target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))),                   \
+    apply_to = function)
 #else
-#pragma GCC target("avx512f,avx512dq")
+#pragma GCC target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 
 /* Returns x ^ x >> shift in each lane. */
@@ -52,7 +54,8 @@ static inline __m512i xxh3_of_8(__m512i key, uint64_t flip, __m512i *mark)
 
 /* Places and marks come in two vectors, and 'out' has them in turn: 'first' and 'second' are
  * the permutations that interleave the first four and the last four keys. */
-void hash_integers_avx512(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out)
+void hash_integers_128_avx512(const uint8_t *packed, size_t n, uint64_t seed,
+                              struct keyhash *out)
 {
     const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
     const __m512i second = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -69,6 +72,12 @@ void hash_integers_avx512(const uint8_t *packed, size_t n, uint64_t seed, struct
                                  _mm512_permutex2var_epi64(place, first, mark));
         _mm512_mask_storeu_epi64(out + i + 4, (__mmask8)(halves >> 8), pairs);
     }
+}
+
+void hash_integers_64_avx512(const uint8_t *restrict packed, size_t n, uint64_t flip,
+                             struct keyhash *restrict out)
+{
+    hash_loop_64(packed, n, flip, out);
 }
 
 #if defined(__clang__)

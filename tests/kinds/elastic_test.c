@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kinds/cpu/cpu_loops.h"
 #include "kinds/kinds.h"
 #include "kinds/slots/segments.h"
 
@@ -165,7 +166,7 @@ static void check_kernels(const perhaps_filter *f, const struct flat *b, struct 
         for (unsigned v = 0; v < 2; v++) {
             memset(answer, 2, sizeof answer);
             body.writers = beside[v];
-            size_t found = elastic_loops[i].contains(&body, keys, keys, KEYS, answer);
+            size_t found = cpu_loops[i].elastic->contains(&body, keys, keys, KEYS, answer);
             expect(found == present && !memcmp(answer, wanted, sizeof wanted));
         }
     }

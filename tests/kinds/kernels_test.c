@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kinds/cpu/cpu_loops.h"
 #include "kinds/lines/bloom.h"
 #include "kinds/lines/lines.h"
 #include "kinds/slots/flat.h"
@@ -297,7 +298,8 @@ static void try_blocked(enum cpu cpu, struct trial *t, struct rng *rng)
     scene("%s, blocked: %u parts of %llu lines, %u bits%s", cpu_name(cpu), t->shape.parts,
           (unsigned long long)t->shape.size, t->shape.bits,
           t->shape.together ? ", together" : "");
-    check_bloom_kind(&blocked_loops[t->shape.parts > 1][cpu], blocked_add_atomic, t,
+    const struct line_loops *lines = cpu_loops[cpu].lines;
+    check_bloom_kind(t->shape.parts > 1 ? &lines->several : &lines->one, blocked_add_atomic, t,
                      blocked_bits);
 }
 
@@ -311,7 +313,7 @@ static void try_bloom(enum cpu cpu, struct trial *t, struct rng *rng)
     const uint64_t field[] = { s->size, s->bits };
     memcpy(t->body.field, field, sizeof field);
     place_body(t, (s->size + 7) / 8);
-    check_bloom_kind(&bloom_loops[cpu], bloom_add_atomic, t, bloom_bits);
+    check_bloom_kind(cpu_loops[cpu].bloom, bloom_add_atomic, t, bloom_bits);
 }
 
 /* Stores every second key in one of its slots, since a long fingerprint hardly ever lies in
@@ -454,7 +456,7 @@ static void check_change(enum cpu cpu, struct trial *t, enum count_change how)
     }
     memset(t->answer, 0xff, sizeof t->answer);
     size_t count =
-        counting_change[cpu](&t->body, t->keys, t->ahead, t->n, how, t->answer, &tally);
+        cpu_loops[cpu].lines->change(&t->body, t->keys, t->ahead, t->n, how, t->answer, &tally);
     expect(check_answers(t, wanted) == count);
     expect(tally.turned == expected.turned && tally.filled == expected.filled);
 }
@@ -470,7 +472,7 @@ static void try_counting(enum cpu cpu, struct trial *t, struct rng *rng)
     for (size_t i = 0; i < t->n; i++)
         wanted[i] =
             all_counted(t->body.bytes, number, counters_of(&t->shape, t->keys[i], number));
-    check_contains(&counting_loops[cpu], t, wanted);
+    check_contains(&cpu_loops[cpu].lines->counting, t, wanted);
     check_change(cpu, t, COUNT_UP);
     check_change(cpu, t, COUNT_UP_ABSENT);
     check_change(cpu, t, COUNT_DOWN);

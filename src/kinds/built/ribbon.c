@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../cpu/cpu_loops.h"
 #include "../kinds.h"
 
 static const char *const field_names[] = { "row_bits", "value_bits", "salt",    "last_slots",
@@ -124,6 +125,24 @@ static struct fill ribbon_measure(const perhaps_filter *f, uint64_t most_nbytes)
                           .fpr = ribbon_predict(&f->geometry, keys) };
 }
 
+/* Returns the loops for a body, whose fields are complete. */
+static struct loops loops_of(const struct body *b, enum cpu cpu)
+{
+    const uint64_t *field = b->field, bits = field[ROW_BITS] - field[VALUE_BITS];
+    bool narrow = field[ROW_BITS] <= RIBBON_GROUP, byte = bits == RIBBON_GROUP;
+    enum ribbon_width width = narrow                     ? (byte ? RIBBON_BYTE : RIBBON_NARROW)
+                              : bits <= 2 * RIBBON_GROUP ? RIBBON_WIDE
+                                                         : RIBBON_LONG;
+    const struct ribbon_loops *ribbon = cpu_loops[cpu_that_counts(cpu)].ribbon;
+    struct loops loops = ribbon->of[width];
+    if (!field[SLOTS] ||
+        (!narrow && (field[SLOTS] % RIBBON_STRIPE || bits > RIBBON_SWIFT_BITS))) {
+        loops.contains_one = ribbon->contains_one_any;
+        loops.contains_integer = ribbon->contains_integer_any;
+    }
+    return loops;
+}
+
 static void ribbon_bind(perhaps_filter *f)
 {
     uint64_t *field = f->body.field, slots = field[LAST_SLOTS];
@@ -132,7 +151,7 @@ static void ribbon_bind(perhaps_filter *f)
     field[THRESHOLDS_AT] = slots / 8 * field[ROW_BITS];
     field[UNIT_NBYTES] =
         field[ROW_BITS] * (field[ROW_BITS] <= RIBBON_GROUP ? RIBBON_WINDOW : RIBBON_STRIPE) / 8;
-    f->loops = ribbon_loops(&f->body, f->cpu);
+    f->loops = loops_of(&f->body, f->cpu);
 }
 
 static void ribbon_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
@@ -177,7 +196,7 @@ static void look_up(const perhaps_filter *f, const struct keyhash *keys, size_t 
                     uint32_t *value, bool *answer)
 {
     unsigned bits = (unsigned)(f->geometry.field[ROW_BITS] - f->geometry.field[VALUE_BITS]);
-    ribbon_look_up_of(f->cpu)(&f->body, keys, n, value, answer);
+    cpu_loops[cpu_that_counts(f->cpu)].ribbon->look_up(&f->body, keys, n, value, answer);
     for (size_t i = 0; i < n; i++)
         value[i] = (uint32_t)((uint64_t)value[i] >> bits);
 }

@@ -121,18 +121,33 @@ static ALWAYS_INLINE struct equation ribbon_equation(uint64_t mark, unsigned fin
     return (struct equation){ mark | 1, (uint32_t)fingerprint };
 }
 
-/* ---- ribbon_loops.c ---------------------------------------------------------------------- */
+/* ---- The loops --------------------------------------------------------------------------- */
 
-/* Returns the loops for a body, whose fields are complete. */
-struct loops ribbon_loops(const struct body *b, enum cpu cpu);
+/* How long the rows are: a byte without a value, another group, two groups or so few bits of
+ * fingerprint, more.  Loops are made for each. */
+enum ribbon_width { RIBBON_BYTE, RIBBON_NARROW, RIBBON_WIDE, RIBBON_LONG, RIBBON_WIDTHS };
 
 /* Looks up n keys in all layers.  Sets row[i] to what the slots of key i add up to, and
  * answer[i] to whether that begins with the key's fingerprint. */
 typedef void ribbon_look_up(const struct body *b, const struct keyhash *keys, size_t n,
                             uint32_t *row, bool *answer);
-ribbon_look_up *ribbon_look_up_of(enum cpu cpu);
 
-/* ---- ribbon_solve.c ---------------------------------------------------------------------- */
+/* The loops, for one instruction set (../cpu/cpu_loops.h). */
+struct ribbon_loops {
+    struct loops of[RIBBON_WIDTHS];
+
+    /* Those of struct loops that take nothing for granted. */
+    bool (*contains_one_any)(const struct body *b, struct keyhash key);
+    bool (*contains_integer_any)(const struct body *b, uint64_t key);
+
+    ribbon_look_up *look_up;
+};
+
+/* The loops for one key of wide and of long rows take for granted that the first layer has the
+ * largest stripes, and that fingerprints have no more bits than this. */
+enum { RIBBON_SWIFT_BITS = 3 * RIBBON_GROUP };
+
+/* ---- Equations --------------------------------------------------------------------------- */
 
 /* The equations of a region, reduced so that no two begin at the same slot; and the bytes of
  * its slots, when they are solved. */
@@ -175,7 +190,7 @@ static ALWAYS_INLINE struct equation ribbon_equation_of(const struct ribbon_keys
     return e;
 }
 
-/* Solves systems of equations, by the instructions of one CPU. */
+/* Solves systems of equations, by one instruction set (../cpu/cpu_loops.h). */
 struct ribbon_solver {
     /* Enters the equations of a region, whose first slot is number 'first' of 'slots' in the
      * layer, bucket after bucket, and writes the number of each bucket's threshold.  The matrix
@@ -190,7 +205,6 @@ struct ribbon_solver {
     /* Writes the slots that solve the equations. */
     void (*solve)(const struct ribbon_matrix *matrix, unsigned row_bits, uint8_t *blocks);
 };
-extern const struct ribbon_solver ribbon_solvers[CPU_COUNT];
 
 /* ---- ribbon_build.c ---------------------------------------------------------------------- */
 

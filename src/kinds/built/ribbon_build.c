@@ -8,6 +8,7 @@
 
 #include "../../base/memory.h"
 #include "../../pile/pile.h"
+#include "../cpu/cpu_loops.h"
 #include "built.h"
 #include "ribbon.h"
 
@@ -174,7 +175,7 @@ static int solve_regions(void *context, void *argument, uint64_t task)
 {
     const struct layer *layer = context;
     struct hand *hand = argument;
-    const struct ribbon_solver *solver = &ribbon_solvers[layer->b->cpu];
+    const struct ribbon_solver *solver = cpu_loops[layer->b->cpu].solver;
     struct ribbon_matrix *matrix = &hand->matrix;
     unsigned part = (unsigned)task * layer->parts_each;
     uint64_t done = 0, row_bits = layer->b->g->field[ROW_BITS];
@@ -232,7 +233,7 @@ static int build_layer(struct layer *layer)
 static bool enter_last(const struct building *b, const struct ribbon_matrix *m,
                        const struct ribbon_keys *keys, uint64_t salt)
 {
-    const struct ribbon_solver *solver = &ribbon_solvers[b->cpu];
+    const struct ribbon_solver *solver = cpu_loops[b->cpu].solver;
     memset(m->coefficients, 0, m->slots * sizeof *m->coefficients);
     for (uint64_t i = 0; i < keys->n; i++) {
         struct keyhash key = ribbon_last(ribbon_hash_of(keys, i), salt);
@@ -265,7 +266,7 @@ static int build_last(struct building *b, struct ribbon_keys *keys)
         field[LAST_SLOTS] = round_up(keys->n + keys->n / 8, RIBBON_WINDOW);
     if (!error) {
         field[SALT] = salt;
-        ribbon_solvers[b->cpu].solve(&m, (unsigned)field[ROW_BITS], blocks);
+        cpu_loops[b->cpu].solver->solve(&m, (unsigned)field[ROW_BITS], blocks);
         error = b->write(b->context, blocks, nbytes);
     }
     matrix_end(&m, allocator);

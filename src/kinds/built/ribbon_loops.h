@@ -1,57 +1,103 @@
-/* ribbon_loops.h - the loops of ribbon filters, for one instruction set; each_cpu.h includes
- * it. */
-#ifndef RIBBON_LOOPS_NAMES
-#define RIBBON_LOOPS_NAMES
-#define group_sum                      FOR_CPU(group_sum)
-#define joined                         FOR_CPU(joined)
-#define spot                           FOR_CPU(spot)
-#define spot_of                        FOR_CPU(spot_of)
-#define parities_of_8                  FOR_CPU(parities_of_8)
-#define load_4                         FOR_CPU(load_4)
-#define load_1                         FOR_CPU(load_1)
-#define touched                        FOR_CPU(touched)
-#define add_up_group                   FOR_CPU(add_up_group)
-#define add_up                         FOR_CPU(add_up)
-#define agrees                         FOR_CPU(agrees)
-#define add_up_begin                   FOR_CPU(add_up_begin)
-#define begin_is_right                 FOR_CPU(begin_is_right)
-#define rest_is_right                  FOR_CPU(rest_is_right)
-#define pass_first                     FOR_CPU(pass_first)
-#define prefetch_later                 FOR_CPU(prefetch_later)
-#define pass_found                     FOR_CPU(pass_found)
-#define find_layer                     FOR_CPU(find_layer)
-#define find_in_layers                 FOR_CPU(find_in_layers)
-#define find_any                       FOR_CPU(find_any)
-#define contains_any                   FOR_CPU(contains_any)
-#define contains_layers                FOR_CPU(contains_layers)
-#define contains_all                   FOR_CPU(contains_all)
-#define ribbon_rows                    FOR_CPU(ribbon_rows)
-#define contains_key                   FOR_CPU(contains_key)
-#define ribbon_contains_byte           FOR_CPU(ribbon_contains_byte)
-#define ribbon_contains_narrow         FOR_CPU(ribbon_contains_narrow)
-#define ribbon_contains_wide           FOR_CPU(ribbon_contains_wide)
-#define ribbon_contains_long           FOR_CPU(ribbon_contains_long)
-#define ribbon_contains_one_byte       FOR_CPU(ribbon_contains_one_byte)
-#define ribbon_contains_one_narrow     FOR_CPU(ribbon_contains_one_narrow)
-#define ribbon_contains_one_wide       FOR_CPU(ribbon_contains_one_wide)
-#define ribbon_contains_one_long       FOR_CPU(ribbon_contains_one_long)
-#define ribbon_contains_integer_byte   FOR_CPU(ribbon_contains_integer_byte)
-#define ribbon_contains_integer_narrow FOR_CPU(ribbon_contains_integer_narrow)
-#define ribbon_contains_integer_wide   FOR_CPU(ribbon_contains_integer_wide)
-#define ribbon_contains_integer_long   FOR_CPU(ribbon_contains_integer_long)
-#define ribbon_contains_integer_any    FOR_CPU(ribbon_contains_integer_any)
+/* ribbon_loops.h - the loops of ribbon filters. */
+#include "ribbon.h"
+
+/* gcc would put the members of a small struct together as a vector, and a load of the vector
+ * waits until the stores of the members are done: HACKING.md ("Loops"). */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("no-tree-slp-vectorize")
 #endif
+
+#include "ribbon_layers.h"
+
+/* Prefetches a group of columns: all that vectors hold, which at the end of a stripe is more
+ * than both blocks. */
+static ALWAYS_INLINE void prefetch_group(const struct layer *layer, const struct blocks *blocks,
+                                         unsigned first, enum ribbon_width width)
+{
+    struct words words = words_of(layer, blocks, first, width);
+    unsigned columns = columns_of(layer, first, width), half = RIBBON_GROUP / 2;
+    unsigned vector = columns > half ? RIBBON_GROUP : half;
+    PREFETCH(words.here);
+    PREFETCH(words.next + columns - 1);
+    if (columns == RIBBON_GROUP || columns == 1)
+        return;
+    if (columns > half || !blocks->adjacent)
+        PREFETCH(words.here + vector - 1);
+    if (!blocks->adjacent)
+        PREFETCH(words.next + columns - vector);
+}
+
+/* Prefetches what is asked first: a threshold, and the first two groups. */
+static ALWAYS_INLINE void ribbon_prefetch_key(const struct body *b, const struct layer *layer,
+                                              struct keyhash key, enum ribbon_width width)
+{
+    uint64_t start = start_of(b, layer, &key);
+    struct blocks blocks = blocks_of(layer, start, width);
+    if (layer->bumps)
+        PREFETCH(layer->thresholds + start / RIBBON_BUCKET / 4);
+    prefetch_group(layer, &blocks, 0, width);
+    if (width >= RIBBON_WIDE)
+        prefetch_group(layer, &blocks, RIBBON_GROUP, width);
+}
+
+static ALWAYS_INLINE void ribbon_prefetch_keys(const struct body *b, const struct keyhash *keys,
+                                               size_t n, enum ribbon_width width)
+{
+    const struct layer layer = first_layer(b, width);
+    for (size_t i = 0; i < n; i++)
+        ribbon_prefetch_key(b, &layer, keys[i], width);
+}
+
+static void ribbon_prefetch_narrow(const struct body *b, const struct keyhash *keys, size_t n)
+{
+    ribbon_prefetch_keys(b, keys, n, RIBBON_NARROW);
+}
+
+static void ribbon_prefetch_wide(const struct body *b, const struct keyhash *keys, size_t n)
+{
+    ribbon_prefetch_keys(b, keys, n, RIBBON_WIDE);
+}
+
+/* How many keys ahead are prefetched. */
+enum { RIBBON_AHEAD = 32 };
+
+/* Keys of a batch that are looked at once more, by their indices. */
+struct later {
+    size_t nfound, nbumped;
+    uint16_t found[BATCH_MOST];  /* the first two groups of a long row are right */
+    uint16_t bumped[BATCH_MOST]; /* the first layer bumps them */
+};
+
+/* What a key's slots add up to in all columns, and whether that begins with its fingerprint. */
+struct sum {
+    uint32_t row;
+    bool is_right;
+};
+
+/* Defines the loops for rows of one width. */
+#define RIBBON_LOOPS_OF(name, width)                                                           \
+    static size_t ribbon_contains_##name(const struct body *b, const struct keyhash *keys,     \
+                                         const struct keyhash *ahead, size_t n, bool *answer)  \
+    {                                                                                          \
+        return ribbon_contains_all(b, keys, ahead, n, answer, width);                          \
+    }                                                                                          \
+    static bool ribbon_contains_one_##name(const struct body *b, struct keyhash key)           \
+    {                                                                                          \
+        return ribbon_contains_key(b, key, width);                                             \
+    }                                                                                          \
+    CONTAINS_INTEGER(ribbon_contains_integer_##name, ribbon_contains_one_##name)
 
 /* What a group adds up to; and the sum of two groups. */
 #if CPU_HAS_AVX512
 typedef __mmask8 group_sum;
-static ALWAYS_INLINE uint32_t joined(group_sum first, group_sum second)
+static LOOP_INLINE uint32_t joined(group_sum first, group_sum second)
 {
     return _mm512_kunpackb(second, first);
 }
 #else
 typedef uint32_t group_sum;
-static ALWAYS_INLINE uint32_t joined(group_sum first, group_sum second)
+static LOOP_INLINE uint32_t joined(group_sum first, group_sum second)
 {
     return first | second << RIBBON_GROUP;
 }
@@ -59,7 +105,7 @@ static ALWAYS_INLINE uint32_t joined(group_sum first, group_sum second)
 
 /* Which slots of two blocks a key touches, and what they should add up to.  Vectors compute
  * the slots, too: the CPU looks the farther ahead the fewer instructions a question takes. */
-struct spot {
+struct ribbon_spot {
 #if CPU_HAS_AVX512
     __m512i low, high; /* of the block in which it starts, and of the next one */
     __m512i one;
@@ -71,56 +117,56 @@ struct spot {
     uint32_t row;
 };
 
-static ALWAYS_INLINE struct spot spot_of(const struct layer *layer, uint64_t start,
-                                         uint64_t mark)
+static LOOP_INLINE struct ribbon_spot spot_of(const struct layer *layer, uint64_t start,
+                                              uint64_t mark)
 {
     struct equation e = ribbon_equation(mark, layer->fingerprint_bits);
 #if CPU_HAS_AVX512
     __m512i one = _mm512_set1_epi64(1), last = _mm512_set1_epi64(RIBBON_WINDOW - 1);
     __m512i slot = _mm512_set1_epi64((long long)start);
     __m512i marks = _mm512_or_si512(_mm512_set1_epi64((long long)mark), one);
-    return (struct spot){ .low = _mm512_sllv_epi64(marks, _mm512_and_si512(slot, last)),
-                          .high = _mm512_srlv_epi64(_mm512_srli_epi64(marks, 1),
-                                                    _mm512_andnot_si512(slot, last)),
-                          .one = one,
-                          .row = e.row };
+    return (struct ribbon_spot){ .low = _mm512_sllv_epi64(marks, _mm512_and_si512(slot, last)),
+                                 .high = _mm512_srlv_epi64(_mm512_srli_epi64(marks, 1),
+                                                           _mm512_andnot_si512(slot, last)),
+                                 .one = one,
+                                 .row = e.row };
 #elif CPU_HAS_AVX2
     __m256i slot =
         _mm256_and_si256(_mm256_set1_epi64x((long long)start), _mm256_set1_epi64x(63));
     __m256i marks = _mm256_or_si256(_mm256_set1_epi64x((long long)mark), _mm256_set1_epi64x(1));
-    return (struct spot){ .low = _mm256_sllv_epi64(marks, slot),
-                          .high = _mm256_srlv_epi64(
-                              marks, _mm256_sub_epi64(_mm256_set1_epi64x(64), slot)),
-                          .row = e.row };
+    return (struct ribbon_spot){ .low = _mm256_sllv_epi64(marks, slot),
+                                 .high = _mm256_srlv_epi64(
+                                     marks, _mm256_sub_epi64(_mm256_set1_epi64x(64), slot)),
+                                 .row = e.row };
 #else
-    return (struct spot){ .low = e.coefficients << start % RIBBON_WINDOW,
-                          .high = e.coefficients >> 1 >> ~start % RIBBON_WINDOW,
-                          .row = e.row };
+    return (struct ribbon_spot){ .low = e.coefficients << start % RIBBON_WINDOW,
+                                 .high = e.coefficients >> 1 >> ~start % RIBBON_WINDOW,
+                                 .row = e.row };
 #endif
 }
 
 #if CPU_HAS_AVX512
 /* Returns the parities of those slots of eight words of two blocks that a key touches. */
-static ALWAYS_INLINE group_sum parities_of_8(const struct spot *spot, __m512i here,
-                                             __m512i next)
+static LOOP_INLINE group_sum parities_of_8(const struct ribbon_spot *spot, __m512i here,
+                                           __m512i next)
 {
     here = _mm512_and_si512(here, spot->low);
     here = _mm512_ternarylogic_epi64(here, next, spot->high, 0x78); /* here ^ (next & high) */
     return _mm512_test_epi64_mask(_mm512_popcnt_epi64(here), spot->one);
 }
 
-static ALWAYS_INLINE __m512i load_4(const uint64_t *words)
+static LOOP_INLINE __m512i load_4(const uint64_t *words)
 {
     return _mm512_castsi256_si512(_mm256_loadu_si256((const void *)words));
 }
 
-static ALWAYS_INLINE __m512i load_1(const uint64_t *words)
+static LOOP_INLINE __m512i load_1(const uint64_t *words)
 {
     return _mm512_castsi128_si512(_mm_loadl_epi64((const void *)words));
 }
 #elif CPU_HAS_AVX2
 /* Returns the parities of eight words, of which b are the last four. */
-static ALWAYS_INLINE uint32_t parities_of_8(__m256i a, __m256i b)
+static LOOP_INLINE uint32_t parities_of_8(__m256i a, __m256i b)
 {
     __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b); /* halves of the words */
     a = _mm256_castps_si256(
@@ -135,8 +181,8 @@ static ALWAYS_INLINE uint32_t parities_of_8(__m256i a, __m256i b)
 }
 
 /* Returns the words from number 'first' to first + 3 of those slots that a key touches. */
-static ALWAYS_INLINE __m256i touched(const struct spot *spot, struct words words,
-                                     unsigned first)
+static LOOP_INLINE __m256i touched(const struct ribbon_spot *spot, struct words words,
+                                   unsigned first)
 {
     __m256i here = _mm256_loadu_si256((const void *)(words.here + first));
     __m256i next = _mm256_loadu_si256((const void *)(words.next + first));
@@ -149,8 +195,8 @@ static ALWAYS_INLINE __m256i touched(const struct spot *spot, struct words words
  * columns may be anything.  Vectors hold no words but those of the two blocks, if these are
  * adjacent: others may be in a line that nobody has prefetched.  So they begin with the first
  * block, or end with the second one. */
-static ALWAYS_INLINE group_sum add_up_group(const struct spot *spot, struct words words,
-                                            unsigned n)
+static LOOP_INLINE group_sum add_up_group(const struct ribbon_spot *spot, struct words words,
+                                          unsigned n)
 {
 #if CPU_HAS_AVX512
     if (n == RIBBON_GROUP)
@@ -195,16 +241,16 @@ static ALWAYS_INLINE group_sum add_up_group(const struct spot *spot, struct word
 }
 
 /* Returns what the slots of a key add up to in the group of columns from 'first' on. */
-static ALWAYS_INLINE group_sum add_up(const struct layer *layer, const struct spot *spot,
-                                      const struct blocks *blocks, unsigned first,
-                                      enum width width)
+static LOOP_INLINE group_sum add_up(const struct layer *layer, const struct ribbon_spot *spot,
+                                    const struct blocks *blocks, unsigned first,
+                                    enum ribbon_width width)
 {
     return add_up_group(spot, words_of(layer, blocks, first, width),
                         columns_of(layer, first, width));
 }
 
 /* Returns whether the lowest bits of a sum are those of the fingerprint. */
-static ALWAYS_INLINE bool agrees(const struct spot *spot, uint32_t sum, unsigned bits)
+static LOOP_INLINE bool agrees(const struct ribbon_spot *spot, uint32_t sum, unsigned bits)
 {
     return !((sum ^ spot->row) << (-bits % 32));
 }
@@ -212,11 +258,12 @@ static ALWAYS_INLINE bool agrees(const struct spot *spot, uint32_t sum, unsigned
 /* Returns the sum of the first two groups.  A branch between them would be mispredicted where
  * some keys are there and others are not.  Without vectors, though, a group takes longer than
  * that, and one that disagrees is the sum. */
-static ALWAYS_INLINE uint32_t add_up_begin(const struct layer *layer, const struct spot *spot,
-                                           const struct blocks *blocks, enum width width)
+static LOOP_INLINE uint32_t add_up_begin(const struct layer *layer,
+                                         const struct ribbon_spot *spot,
+                                         const struct blocks *blocks, enum ribbon_width width)
 {
     group_sum first = add_up(layer, spot, blocks, 0, width);
-    if (width < WIDE)
+    if (width < RIBBON_WIDE)
         return first;
     if (!CPU_HAS_AVX2) {
         unsigned bits = layer->fingerprint_bits;
@@ -227,45 +274,46 @@ static ALWAYS_INLINE uint32_t add_up_begin(const struct layer *layer, const stru
 }
 
 /* Returns whether the first two groups add up to this part of the fingerprint. */
-static ALWAYS_INLINE bool begin_is_right(const struct layer *layer, const struct spot *spot,
-                                         const struct blocks *blocks, enum width width)
+static LOOP_INLINE bool begin_is_right(const struct layer *layer,
+                                       const struct ribbon_spot *spot,
+                                       const struct blocks *blocks, enum ribbon_width width)
 {
-    unsigned bits = width == LONG ? 2 * RIBBON_GROUP : layer->fingerprint_bits;
+    unsigned bits = width == RIBBON_LONG ? 2 * RIBBON_GROUP : layer->fingerprint_bits;
     return agrees(spot, add_up_begin(layer, spot, blocks, width), bits);
 }
 
 /* Returns whether the other groups do. */
-static ALWAYS_INLINE bool rest_is_right(const struct layer *layer, const struct spot *spot,
-                                        const struct blocks *blocks)
+static LOOP_INLINE bool rest_is_right(const struct layer *layer, const struct ribbon_spot *spot,
+                                      const struct blocks *blocks)
 {
     uint32_t sum = spot->row & 0xffff;
     for (unsigned first = 2 * RIBBON_GROUP; first < layer->fingerprint_bits;
          first += RIBBON_GROUP)
-        sum |= (uint32_t)add_up(layer, spot, blocks, first, LONG) << first;
+        sum |= (uint32_t)add_up(layer, spot, blocks, first, RIBBON_LONG) << first;
     return agrees(spot, sum, layer->fingerprint_bits);
 }
 
 /* Looks up keys from 'at' to end - 1 in the first layer, as far as it does not bump them: sets
  * answer[i] by the first two groups, and lists those that are to be looked at later.
  * Prefetches for as many keys 'ahead'. */
-static ALWAYS_INLINE void pass_first(const struct body *b, const struct layer *first,
-                                     const struct keyhash *keys, const struct keyhash *ahead,
-                                     size_t at, size_t end, bool *answer, struct later *later,
-                                     enum width width)
+static LOOP_INLINE void pass_first(const struct body *b, const struct layer *first,
+                                   const struct keyhash *keys, const struct keyhash *ahead,
+                                   size_t at, size_t end, bool *answer, struct later *later,
+                                   enum ribbon_width width)
 {
     const struct layer layer = *first; /* not in memory that an answer could change */
     size_t nfound = later->nfound, nbumped = later->nbumped;
     for (size_t i = at; i < end; i++) {
         uint64_t start = scale64(keys[i].place, layer.slots);
-        prefetch_key(b, &layer, ahead[i - at], width);
+        ribbon_prefetch_key(b, &layer, ahead[i - at], width);
         if (ribbon_is_bumped(layer.thresholds, start)) {
             later->bumped[nbumped++] = (uint16_t)i;
             continue;
         }
-        struct spot spot = spot_of(&layer, start, keys[i].mark);
+        struct ribbon_spot spot = spot_of(&layer, start, keys[i].mark);
         struct blocks blocks = blocks_of(&layer, start, width);
         answer[i] = begin_is_right(&layer, &spot, &blocks, width);
-        if (width == LONG) {
+        if (width == RIBBON_LONG) {
             later->found[nfound] = (uint16_t)i;
             nfound += answer[i];
         }
@@ -278,35 +326,35 @@ static ALWAYS_INLINE void pass_first(const struct body *b, const struct layer *f
 static ALWAYS_INLINE void prefetch_later(const struct body *b, const struct layer *first,
                                          const struct layer *second, const struct keyhash *keys,
                                          const struct later *later, size_t found_before,
-                                         size_t bumped_before, enum width width)
+                                         size_t bumped_before, enum ribbon_width width)
 {
-    for (size_t i = found_before; width == LONG && i < later->nfound; i++) {
+    for (size_t i = found_before; width == RIBBON_LONG && i < later->nfound; i++) {
         uint64_t start = scale64(keys[later->found[i]].place, first->slots);
-        struct blocks blocks = blocks_of(first, start, LONG);
+        struct blocks blocks = blocks_of(first, start, RIBBON_LONG);
         for (unsigned g = 2 * RIBBON_GROUP; g < first->fingerprint_bits; g += RIBBON_GROUP)
-            prefetch_group(first, &blocks, g, LONG);
+            prefetch_group(first, &blocks, g, RIBBON_LONG);
     }
     for (size_t i = bumped_before; i < later->nbumped; i++)
-        prefetch_key(b, second, ribbon_bumped(keys[later->bumped[i]]), width);
+        ribbon_prefetch_key(b, second, ribbon_bumped(keys[later->bumped[i]]), width);
 }
 
 /* Looks at the other groups of the keys whose first ones are right. */
-static ALWAYS_INLINE void pass_found(const struct layer *layer, const struct keyhash *keys,
-                                     const struct later *later, bool *answer)
+static LOOP_INLINE void pass_found(const struct layer *layer, const struct keyhash *keys,
+                                   const struct later *later, bool *answer)
 {
     for (size_t i = 0; i < later->nfound; i++) {
         const struct keyhash *key = &keys[later->found[i]];
         uint64_t start = scale64(key->place, layer->slots);
-        struct spot spot = spot_of(layer, start, key->mark);
-        struct blocks blocks = blocks_of(layer, start, LONG);
+        struct ribbon_spot spot = spot_of(layer, start, key->mark);
+        struct blocks blocks = blocks_of(layer, start, RIBBON_LONG);
         answer[later->found[i]] = rest_is_right(layer, &spot, &blocks);
     }
 }
 
 /* Finds the layer that does not bump a key: sets *layer, which is any layer at first, and the
  * key's hash there.  Returns the slot at which it begins. */
-static ALWAYS_INLINE uint64_t find_layer(const struct body *b, struct layer *layer,
-                                         struct keyhash *key, enum width width)
+static LOOP_INLINE uint64_t find_layer(const struct body *b, struct layer *layer,
+                                       struct keyhash *key, enum ribbon_width width)
 {
     for (;;) {
         uint64_t start = start_of(b, layer, key);
@@ -317,26 +365,27 @@ static ALWAYS_INLINE uint64_t find_layer(const struct body *b, struct layer *lay
     }
 }
 
-static ALWAYS_INLINE struct found find_in_layers(const struct body *b, struct keyhash key,
-                                                 enum width width)
+static LOOP_INLINE struct sum find_in_layers(const struct body *b, struct keyhash key,
+                                             enum ribbon_width width)
 {
     struct layer layer = first_layer(b, width);
     uint64_t start = find_layer(b, &layer, &key, width);
-    struct spot spot = spot_of(&layer, start, key.mark);
+    struct ribbon_spot spot = spot_of(&layer, start, key.mark);
     struct blocks blocks = blocks_of(&layer, start, width);
     uint32_t row = 0;
     for (unsigned first = 0; first < layer.row_bits; first += RIBBON_GROUP)
         row |= (uint32_t)add_up(&layer, &spot, &blocks, first, width) << first;
-    return (struct found){ row, agrees(&spot, row, layer.fingerprint_bits) };
+    return (struct sum){ row, agrees(&spot, row, layer.fingerprint_bits) };
 }
 
 /* Finds a key in any layer of any filter. */
-static NOINLINE struct found find_any(const struct body *b, struct keyhash key)
+static NOINLINE struct sum find_any(const struct body *b, struct keyhash key)
 {
-    return find_in_layers(b, key, b->field[ROW_BITS] <= RIBBON_GROUP ? NARROW : WIDE);
+    return find_in_layers(b, key,
+                          b->field[ROW_BITS] <= RIBBON_GROUP ? RIBBON_NARROW : RIBBON_WIDE);
 }
 
-static NOINLINE bool contains_any(const struct body *b, struct keyhash key)
+static NOINLINE bool ribbon_contains_any(const struct body *b, struct keyhash key)
 {
     return find_any(b, key).is_right;
 }
@@ -344,17 +393,17 @@ static NOINLINE bool contains_any(const struct body *b, struct keyhash key)
 /* Looks up keys in a filter of several layers.  Of the keys ahead only the next RIBBON_AHEAD
  * are on their way: with several lines each, more would push each other out of the first
  * cache. */
-static ALWAYS_INLINE void contains_layers(const struct body *b, const struct layer *first,
-                                          const struct keyhash *keys,
-                                          const struct keyhash *ahead, size_t n, bool *answer,
-                                          enum width width)
+static LOOP_INLINE void ribbon_contains_layers(const struct body *b, const struct layer *first,
+                                               const struct keyhash *keys,
+                                               const struct keyhash *ahead, size_t n,
+                                               bool *answer, enum ribbon_width width)
 {
     const struct layer second = next_layer(b, width, first);
     const size_t whole = n - n % RIBBON_AHEAD;
     struct later later;
     later.nfound = later.nbumped = 0;
     for (size_t i = whole; i < n; i++) /* only at the end of a call, where nothing is ahead */
-        prefetch_key(b, first, keys[i], width);
+        ribbon_prefetch_key(b, first, keys[i], width);
     for (size_t at = 0, end; at < n; at = end) {
         size_t nfound = later.nfound, nbumped = later.nbumped;
         end = at < whole ? at + RIBBON_AHEAD : n;
@@ -365,22 +414,22 @@ static ALWAYS_INLINE void contains_layers(const struct body *b, const struct lay
                    at, end, answer, &later, width);
         prefetch_later(b, first, &second, keys, &later, nfound, nbumped, width);
     }
-    if (width == LONG)
+    if (width == RIBBON_LONG)
         pass_found(first, keys, &later, answer);
     for (size_t i = 0; i < later.nbumped; i++) /* they are few */
-        answer[later.bumped[i]] = contains_any(b, keys[later.bumped[i]]);
+        answer[later.bumped[i]] = ribbon_contains_any(b, keys[later.bumped[i]]);
 }
 
-static ALWAYS_INLINE size_t contains_all(const struct body *b, const struct keyhash *keys,
-                                         const struct keyhash *ahead, size_t n, bool *answer,
-                                         enum width width)
+static LOOP_INLINE size_t ribbon_contains_all(const struct body *b, const struct keyhash *keys,
+                                              const struct keyhash *ahead, size_t n,
+                                              bool *answer, enum ribbon_width width)
 {
     const struct layer first = first_layer(b, width);
     size_t count = 0;
     if (first.bumps)
-        contains_layers(b, &first, keys, ahead, n, answer, width);
+        ribbon_contains_layers(b, &first, keys, ahead, n, answer, width);
     for (size_t i = 0; !first.bumps && i < n; i++)
-        answer[i] = contains_any(b, keys[i]);
+        answer[i] = ribbon_contains_any(b, keys[i]);
     for (size_t i = 0; i < n; i++)
         count += answer[i];
     return count;
@@ -391,36 +440,57 @@ static void ribbon_rows(const struct body *b, const struct keyhash *keys, size_t
 {
     const uint32_t all = (uint32_t)((UINT64_C(1) << b->field[ROW_BITS]) - 1);
     for (size_t i = 0; i < n; i++) {
-        struct found found = find_any(b, keys[i]);
+        struct sum found = find_any(b, keys[i]);
         row[i] = found.row & all;
         answer[i] = found.is_right;
     }
 }
 
 /* Looks up one key, which usually is in the first layer, with both blocks in one stripe. */
-static ALWAYS_INLINE bool contains_key(const struct body *b, struct keyhash key,
-                                       enum width width)
+static LOOP_INLINE bool ribbon_contains_key(const struct body *b, struct keyhash key,
+                                            enum ribbon_width width)
 {
     const struct layer layer = swift_layer(b, width);
     uint64_t start = scale64(key.place, layer.slots);
     if (ribbon_is_bumped(layer.thresholds, start))
-        return contains_any(b, key);
+        return ribbon_contains_any(b, key);
     struct blocks blocks = adjacent_blocks(&layer, start, width);
-    if (width >= WIDE && blocks.here_slot == RIBBON_STRIPE - RIBBON_WINDOW)
-        return contains_any(b, key);
-    struct spot spot = spot_of(&layer, start, key.mark);
+    if (width >= RIBBON_WIDE && blocks.here_slot == RIBBON_STRIPE - RIBBON_WINDOW)
+        return ribbon_contains_any(b, key);
+    struct ribbon_spot spot = spot_of(&layer, start, key.mark);
     uint32_t sum = add_up_begin(&layer, &spot, &blocks, width);
-    if (width == LONG) {
+    if (width == RIBBON_LONG) {
         if (!agrees(&spot, sum, 2 * RIBBON_GROUP))
             return false;
-        sum |= (uint32_t)add_up(&layer, &spot, &blocks, 2 * RIBBON_GROUP, LONG)
+        sum |= (uint32_t)add_up(&layer, &spot, &blocks, 2 * RIBBON_GROUP, RIBBON_LONG)
                << 2 * RIBBON_GROUP;
     }
     return agrees(&spot, sum, layer.fingerprint_bits);
 }
 
-LOOPS_OF(byte, BYTE)
-LOOPS_OF(narrow, NARROW)
-LOOPS_OF(wide, WIDE)
-LOOPS_OF(long, LONG)
-CONTAINS_INTEGER(ribbon_contains_integer_any, contains_any)
+RIBBON_LOOPS_OF(byte, RIBBON_BYTE)
+RIBBON_LOOPS_OF(narrow, RIBBON_NARROW)
+RIBBON_LOOPS_OF(wide, RIBBON_WIDE)
+RIBBON_LOOPS_OF(long, RIBBON_LONG)
+CONTAINS_INTEGER(ribbon_contains_integer_any, ribbon_contains_any)
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+
+/* The table. */
+#define RIBBON_ROW(width, prefetches)                                                          \
+    {                                                                                          \
+        .prefetch = ribbon_prefetch_##prefetches, .contains = ribbon_contains_##width,         \
+        .contains_one = ribbon_contains_one_##width,                                           \
+        .contains_integer = ribbon_contains_integer_##width,                                   \
+    }
+#define RIBBON_LOOPS                                                                           \
+    {                                                                                          \
+        .of = { [RIBBON_BYTE] = RIBBON_ROW(byte, narrow),                                      \
+                [RIBBON_NARROW] = RIBBON_ROW(narrow, narrow),                                  \
+                [RIBBON_WIDE] = RIBBON_ROW(wide, wide),                                        \
+                [RIBBON_LONG] = RIBBON_ROW(long, wide) },                                      \
+        .contains_one_any = ribbon_contains_any,                                               \
+        .contains_integer_any = ribbon_contains_integer_any, .look_up = ribbon_rows,           \
+    }

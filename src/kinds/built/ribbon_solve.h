@@ -1,21 +1,58 @@
-/* ribbon_solve.h - solves the equations of ribbon filters, for one instruction set; each_cpu.h
- * includes it.  The text is the same for all, but some count and shift bits faster. */
-#ifndef RIBBON_SOLVE_NAMES
-#define RIBBON_SOLVE_NAMES
-#define begin_key        FOR_CPU(begin_key)
-#define begin_bucket     FOR_CPU(begin_bucket)
-#define take_out         FOR_CPU(take_out)
-#define end_key          FOR_CPU(end_key)
-#define step             FOR_CPU(step)
-#define run_lanes        FOR_CPU(run_lanes)
-#define ribbon_enter     FOR_CPU(ribbon_enter)
-#define ribbon_enter_one FOR_CPU(ribbon_enter_one)
-#define solve_columns    FOR_CPU(solve_columns)
-#define ribbon_solve     FOR_CPU(ribbon_solve)
-#endif
+/* ribbon_solve.h - the loops that solve the equations of ribbon filters.  Some instruction sets
+ * count and shift bits faster. */
+#include "ribbon.h"
+
+/* A bucket with more keys than this is bumped as a whole: it has about 133. */
+enum { BUCKET_KEYS_MOST = 512 };
+
+enum { ALL_BUMPED = 3 };
+
+/* What becomes of an equation that no slot takes: nothing is left of it; nothing but its row;
+ * or it goes further than its lane.  Slots are lower numbers. */
+#define REDUNDANT     (UINT32_MAX - 2)
+#define CONTRADICTORY (UINT32_MAX - 1)
+#define OUTSIDE       UINT32_MAX
+
+/* A region of fewer buckets has one lane. */
+enum { LANES = 4, LANES_BUCKETS_LEAST = 256 };
+
+/* The region that is solved. */
+struct region {
+    const struct ribbon_matrix *matrix;
+    const struct ribbon_keys *keys;
+    uint64_t first, slots; /* the number of its first slot, and the slots of the layer */
+    uint8_t *threshold;    /* of each bucket: its number */
+};
+
+/* Enters the keys of some buckets: one bucket after the other, from the left to the right, and
+ * its keys from the right to the left.  The first key that contradicts the others is bumped,
+ * and with it all keys of the bucket that begin below the least threshold beyond it. */
+struct lane {
+    uint64_t slot; /* where the equation begins now */
+    struct equation equation;
+    uint64_t slots_end;
+    uint64_t key, from, to; /* the number of this key, and those of the bucket's keys */
+    uint64_t bucket, buckets_end;
+    size_t nentered;
+    uint32_t entered[BUCKET_KEYS_MOST]; /* the slots of the keys before it */
+};
+
+/* Returns how many keys begin below a slot. */
+static uint64_t keys_below(const struct ribbon_keys *keys, uint64_t slot, uint64_t slots)
+{
+    uint64_t low = 0, high = keys->n;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (scale64(keys->records[middle * keys->words], slots) < slot)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
 
 /* Begins with the key before the present one. */
-static ALWAYS_INLINE void begin_key(const struct region *r, struct lane *lane)
+static LOOP_INLINE void begin_key(const struct region *r, struct lane *lane)
 {
     struct keyhash key = ribbon_hash_of(r->keys, --lane->key);
     lane->slot = scale64(key.place, r->slots) - r->first;
@@ -83,7 +120,7 @@ static bool end_key(const struct region *r, struct lane *lane, uint32_t at)
 
 /* Adds to the equation of a lane the one that begins where it begins, if there is one;
  * otherwise it is entered there.  Returns false if the lane has no further key. */
-static ALWAYS_INLINE bool step(const struct region *r, struct lane *lane)
+static LOOP_INLINE bool step(const struct region *r, struct lane *lane)
 {
     const struct ribbon_matrix *m = r->matrix;
     uint64_t there = m->coefficients[lane->slot];
@@ -166,8 +203,8 @@ static bool ribbon_enter_one(const struct ribbon_matrix *m, uint64_t slot, struc
 /* Solves a group of columns.  Goes through the slots from the last one to the first; 'column'
  * holds those 64 slots that an equation at the present one touches.  A slot at which no
  * equation begins is 0. */
-static ALWAYS_INLINE void solve_columns(const struct ribbon_matrix *m, unsigned first,
-                                        unsigned n, unsigned row_bits, uint8_t *blocks)
+static LOOP_INLINE void solve_columns(const struct ribbon_matrix *m, unsigned first, unsigned n,
+                                      unsigned row_bits, uint8_t *blocks)
 {
     uint64_t column[RIBBON_GROUP] = { 0 };
     for (uint64_t block = m->slots / RIBBON_WINDOW; block-- > 0;) {
@@ -193,3 +230,9 @@ static void ribbon_solve(const struct ribbon_matrix *m, unsigned row_bits, uint8
     if (done < row_bits)
         solve_columns(m, done, row_bits - done, row_bits, blocks);
 }
+
+/* The table. */
+#define RIBBON_SOLVER                                                                          \
+    {                                                                                          \
+        .enter = ribbon_enter, .enter_one = ribbon_enter_one, .solve = ribbon_solve            \
+    }

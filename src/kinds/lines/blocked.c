@@ -18,11 +18,12 @@
 
 #include "../../base/compiler.h"
 #include "../../base/sizing.h"
+#include "../cpu/cpu_loops.h"
 #include "../kinds.h"
 #include "bloom.h"
 #include "cells.h"
 #include "fold.h"
-#include "lines.h"
+#include "lines_places.h"
 #include "owners.h"
 #include <perhaps.h>
 
@@ -99,9 +100,34 @@ static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t 
     return n;
 }
 
+/* ---- Adds while others write ------------------------------------------------------------- */
+
+/* Sets the bits of a key in a line.  Returns whether all of them were set before. */
+static ALWAYS_INLINE bool line_add_atomic(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    uint32_t *words = (void *)line;
+    struct blocked_walk walk = blocked_walk_start(mark);
+    bool all = true;
+    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
+        uint32_t *at = &words[walk.word];
+        uint32_t bit = UINT32_C(1) << blocked_bit(walk.factor, i);
+        if (!(__atomic_load_n(at, __ATOMIC_RELAXED) & bit))
+            all &= (__atomic_fetch_or(at, bit, __ATOMIC_RELEASE) & bit) != 0;
+        walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
+    }
+    return all;
+}
+
+size_t blocked_add_atomic(const struct body *b, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return keys_pass(b, keys, ahead, n, answer, line_add_atomic);
+}
+
 static void blocked_bind(perhaps_filter *f)
 {
-    f->loops = blocked_loops[f->geometry.field[BANDS] > 1][f->cpu];
+    const struct line_loops *lines = cpu_loops[f->cpu].lines;
+    f->loops = f->geometry.field[BANDS] > 1 ? lines->several : lines->one;
     f->loops.lines = f->geometry.field[BANDS] > 1 ? NULL : lines_of;
     f->body.table = lines_table(f->geometry.field[LINE_BITS]);
     if (f->shared && !f->writers) {
@@ -146,7 +172,7 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
 {
     const uint64_t *field = f->geometry.field;
     struct waiting w;
-    waiting_begin(&w, f, blocked_add_found[f->cpu], n, answer);
+    waiting_begin(&w, f, cpu_loops[f->cpu].lines->add_found, n, answer);
     if (field[BANDS] == 1)
         put_lines(&w, field[BAND_LINES], 1, keys, n);
     else

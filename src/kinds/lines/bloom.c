@@ -7,7 +7,7 @@
  * Of the kinds that only add, it takes the fewest bits and the most memory accesses.
  * Limits: 64 bits a key.  The union of two filters is the OR of their bodies.
  * Invariant: all bits of every added key are set; only perhaps_clear() clears bits. */
-#include "bloom.h"
+#include "bloom_bits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +15,7 @@
 #include "../../base/sample.h"
 #include "../../base/sizing.h"
 #include "../../filter/counted.h"
+#include "../cpu/cpu_loops.h"
 #include "../kinds.h"
 #include "cells.h"
 #include "fold.h"
@@ -215,9 +216,23 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
     waiting_end(&w);
 }
 
+/* Looks first, since most bits of a filled body are set already and an atomic operation is
+ * expensive. */
+static ALWAYS_INLINE uint32_t bloom_word_add_atomic(uint32_t *word, uint32_t mask)
+{
+    uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
+    return before & mask ? before : __atomic_fetch_or(word, mask, __ATOMIC_RELEASE);
+}
+
+size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return bloom_add_all(b, keys, ahead, n, answer, bloom_word_add_atomic);
+}
+
 static void bloom_bind(perhaps_filter *f)
 {
-    f->loops = bloom_loops[f->cpu];
+    f->loops = *cpu_loops[f->cpu].bloom;
     if (f->shared && !f->writers)
         f->loops.add = bloom_add_atomic;
     if (f->writers) { /* regions are of whole bytes: two threads must not write one byte */

@@ -15,8 +15,6 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
     return place * ODD_GOLDEN + mark;
 }
 
-extern const struct loops bloom_loops[CPU_COUNT];
-
 /* An add() of the loops (loops.h) for bodies that other threads or processes write at the same
  * moment: each bit that is clear is set by an atomic operation. */
 size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,

@@ -2,55 +2,17 @@
  * that one of them has not picked. */
 #include "cells.h"
 
+#include "../cpu/cpu_loops.h"
 #include "lines.h"
-
-/* ---- Loops, for each instruction set ----------------------------------------------------- */
-
-/* Returns the lowest bit of each cell of a word, set if the cell is picked. */
-static ALWAYS_INLINE uint32_t marks_of(uint32_t word, unsigned cell_nbits)
-{
-    if (cell_nbits == 1)
-        return word;
-    word |= word >> 1;
-    return (word | word >> 2) & UINT32_C(0x11111111);
-}
-
-/* Returns a word that has in each byte how many bits are set in that byte. */
-static ALWAYS_INLINE uint32_t counts_of_bytes(uint32_t word)
-{
-    word -= word >> 1 & UINT32_C(0x55555555);
-    word = (word & UINT32_C(0x33333333)) + (word >> 2 & UINT32_C(0x33333333));
-    return (word + (word >> 4)) & UINT32_C(0x0f0f0f0f);
-}
-
-static ALWAYS_INLINE uint32_t sum_of_bytes(uint32_t word)
-{
-    word = (word & UINT32_C(0x00ff00ff)) + (word >> 8 & UINT32_C(0x00ff00ff));
-    return (word + (word >> 16)) & UINT32_C(0xffff);
-}
-
-/* The counts of a byte of so many lines fit into a byte: 31 * 8 < 256. */
-enum { SUM_LINES = 31 };
-
-#define LOOPS "../kinds/lines/cells_loops.h"
-#include "../../base/each_cpu.h"
-
-/* Counts at most SUM_LINES lines: of bits, or of counters. */
-typedef void line_counter(const uint8_t *a, const uint8_t *b, size_t nlines,
-                          struct picked *picked);
-
-#define BITS_ROW(cpu)     count_bits_##cpu
-#define COUNTERS_ROW(cpu) count_counters_##cpu
-static line_counter *const bit_counters[CPU_COUNT] = { EACH_CPU(BITS_ROW) };
-static line_counter *const counter_counters[CPU_COUNT] = { EACH_CPU(COUNTERS_ROW) };
 
 /* ---- Bytes ------------------------------------------------------------------------------ */
 
 static void count_all(const perhaps_filter *f, const uint8_t *a, const uint8_t *b,
                       uint64_t nbytes, unsigned cell_nbits, struct picked *picked)
 {
-    const uint64_t most = (uint64_t)SUM_LINES * LINE_NBYTES;
-    line_counter *count = (cell_nbits == 1 ? bit_counters : counter_counters)[f->cpu];
+    const uint64_t most = (uint64_t)CELLS_SUM_LINES * LINE_NBYTES;
+    const struct cell_loops *loops = cpu_loops[f->cpu].cells;
+    line_counter *count = cell_nbits == 1 ? loops->bits : loops->counters;
     for (uint64_t at = 0, n; at < nbytes; at += n) {
         n = nbytes - at < most ? nbytes - at : most;
         count(a + at, b + at, (size_t)(n / LINE_NBYTES), picked);

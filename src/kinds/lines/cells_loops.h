@@ -1,15 +1,34 @@
-/* cells_loops.h - counts picked cells, for one instruction set; each_cpu.h includes it.  The
- * text is the same for all of them: the compiler makes vectors of it. */
-#ifndef CELLS_LOOPS_NAMES
-#define CELLS_LOOPS_NAMES
-#define count_lines    FOR_CPU(count_lines)
-#define count_bits     FOR_CPU(count_bits)
-#define count_counters FOR_CPU(count_counters)
-#endif
+/* cells_loops.h - loops that count picked cells: plain C, of which the compiler makes
+ * vectors. */
+#include "cells.h"
+#include "lines.h"
 
-/* Counts a few lines: SUM_LINES at most. */
-static ALWAYS_INLINE void count_lines(const uint8_t *a, const uint8_t *b, size_t nlines,
-                                      unsigned cell_nbits, struct picked *picked)
+/* Returns the lowest bit of each cell of a word, set if the cell is picked. */
+static LOOP_INLINE uint32_t marks_of(uint32_t word, unsigned cell_nbits)
+{
+    if (cell_nbits == 1)
+        return word;
+    word |= word >> 1;
+    return (word | word >> 2) & UINT32_C(0x11111111);
+}
+
+/* Returns a word that has in each byte how many bits are set in that byte. */
+static LOOP_INLINE uint32_t counts_of_bytes(uint32_t word)
+{
+    word -= word >> 1 & UINT32_C(0x55555555);
+    word = (word & UINT32_C(0x33333333)) + (word >> 2 & UINT32_C(0x33333333));
+    return (word + (word >> 4)) & UINT32_C(0x0f0f0f0f);
+}
+
+static LOOP_INLINE uint32_t sum_of_bytes(uint32_t word)
+{
+    word = (word & UINT32_C(0x00ff00ff)) + (word >> 8 & UINT32_C(0x00ff00ff));
+    return (word + (word >> 16)) & UINT32_C(0xffff);
+}
+
+/* Counts a few lines: CELLS_SUM_LINES at most. */
+static LOOP_INLINE void cells_count_lines(const uint8_t *a, const uint8_t *b, size_t nlines,
+                                          unsigned cell_nbits, struct picked *picked)
 {
     uint32_t in_a[LINE_WORDS] = { 0 }, in_b[LINE_WORDS] = { 0 }, in_either[LINE_WORDS] = { 0 };
     for (size_t line = 0; line < nlines; line++, a += LINE_NBYTES, b += LINE_NBYTES)
@@ -26,13 +45,20 @@ static ALWAYS_INLINE void count_lines(const uint8_t *a, const uint8_t *b, size_t
     }
 }
 
-static void count_bits(const uint8_t *a, const uint8_t *b, size_t nlines, struct picked *picked)
+static void cells_count_bits(const uint8_t *a, const uint8_t *b, size_t nlines,
+                             struct picked *picked)
 {
-    count_lines(a, b, nlines, 1, picked);
+    cells_count_lines(a, b, nlines, 1, picked);
 }
 
-static void count_counters(const uint8_t *a, const uint8_t *b, size_t nlines,
-                           struct picked *picked)
+static void cells_count_counters(const uint8_t *a, const uint8_t *b, size_t nlines,
+                                 struct picked *picked)
 {
-    count_lines(a, b, nlines, COUNTER_NBITS, picked);
+    cells_count_lines(a, b, nlines, COUNTER_NBITS, picked);
 }
+
+/* The table. */
+#define CELL_LOOPS                                                                             \
+    {                                                                                          \
+        .bits = cells_count_bits, .counters = cells_count_counters                             \
+    }

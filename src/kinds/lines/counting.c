@@ -31,6 +31,7 @@
 #include "../../base/sizing.h"
 #include "../../filter/counted.h"
 #include "../../filter/counters.h"
+#include "../cpu/cpu_loops.h"
 #include "../kinds.h"
 #include "cells.h"
 #include "fold.h"
@@ -316,7 +317,7 @@ prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 
 static void counting_bind(perhaps_filter *f)
 {
-    f->loops = counting_loops[f->cpu];
+    f->loops = cpu_loops[f->cpu].lines->counting;
     f->body.table = lines_table(f->geometry.field[LINE_COUNTERS]);
 }
 
@@ -324,18 +325,17 @@ static void counting_bind(perhaps_filter *f)
 static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, enum count_change how, bool *answer, struct count_tally *tally)
 {
-    return counting_change[f->cpu](&f->body, keys, ahead, n, how, answer, tally);
+    return cpu_loops[f->cpu].lines->change(&f->body, keys, ahead, n, how, answer, tally);
 }
 
-/* Changes the counters of n keys of a filter that may be shared: there it changes a few keys at
- * a time, and holds the locks of all their lines meanwhile. */
-static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
-                            const struct keyhash *ahead, size_t n, enum count_change how,
-                            bool *answer, struct count_tally *tally)
+/* Changes the counters of n keys of a filter that is shared: of a few keys at a time, and holds
+ * the locks of all their lines meanwhile. */
+static NOINLINE size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
+                                     const struct keyhash *ahead, size_t n,
+                                     enum count_change how, bool *answer,
+                                     struct count_tally *tally)
 {
     size_t found = 0;
-    if (!f->writers)
-        return change(f, keys, ahead, n, how, answer, tally);
     size_t most = GROUP_LOCKS / (size_t)f->geometry.field[BANDS];
     for (size_t at = 0, group; at < n; at += group) {
         struct locks l = { 0 };
@@ -348,6 +348,15 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
         release_locks(f, &l);
     }
     return found;
+}
+
+/* The same for a filter that may be shared. */
+static size_t change_safely(perhaps_filter *f, const struct keyhash *keys,
+                            const struct keyhash *ahead, size_t n, enum count_change how,
+                            bool *answer, struct count_tally *tally)
+{
+    return f->writers ? change_locked(f, keys, ahead, n, how, answer, tally)
+                      : change(f, keys, ahead, n, how, answer, tally);
 }
 
 /* Batches of fewer keys are not worth a reservation. */
@@ -367,7 +376,7 @@ static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
     holding_begin(f);
     bool reserved = reserve(f, most);
     if (reserved) {
-        change_locked(f, keys, ahead, n, how, answer, &tally);
+        change_safely(f, keys, ahead, n, how, answer, &tally);
         note_filled(f, tally.filled);
         give_back(f, most - tally.turned);
     }
@@ -429,7 +438,7 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
 {
     struct count_tally tally = { 0 };
     holding_begin(f); /* counters that have become zero, until they are given back */
-    size_t removed = change_locked(f, keys, ahead, n, COUNT_DOWN, answer, &tally);
+    size_t removed = change_safely(f, keys, ahead, n, COUNT_DOWN, answer, &tally);
     give_back(f, tally.turned);
     holding_end(f);
     return removed;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "../../base/bytes.h"
+#include "../cpu/cpu_loops.h"
 #include "lines.h"
 
 uint64_t fold_round_up(uint64_t units)
@@ -20,84 +21,27 @@ uint64_t fold_round_up(uint64_t units)
     return units;
 }
 
-/* ---- For each instruction set ------------------------------------------------------------ */
-
-/* GROUP_MOST is by how many the bits are folded in one pass at most. */
-enum { LINE_LONGS = LINE_NBYTES / 8, GROUP_MOST = 8 };
-
-/* Counters of a line that have a byte each. */
-struct sums {
-    uint64_t low[LINE_LONGS], high[LINE_LONGS];
-};
-
-/* Returns a word whose n lowest bits are set, 1 <= n <= 64. */
-static ALWAYS_INLINE uint64_t low_bits(unsigned n)
-{
-    return UINT64_MAX >> (64 - n);
-}
-
-#if defined(__x86_64__)
-
-/* Where 8 groups of bits lie that begin with a byte: for each group, in which two bytes, and in
- * which of their bits. */
-struct group {
-    uint8_t bytes[16];
-    uint16_t mask[8];
-};
-
-#define BYTES(n, i) (i) * (n) / 8, (i) * (n) / 8 + 1
-#define MASK(n, i)  (((1 << (n)) - 1) << (i) * (n) % 8)
-#define GROUP(n)                                                                               \
-    [n] = { { BYTES(n, 0), BYTES(n, 1), BYTES(n, 2), BYTES(n, 3), BYTES(n, 4), BYTES(n, 5),    \
-              BYTES(n, 6), BYTES(n, 7) },                                                      \
-            { MASK(n, 0), MASK(n, 1), MASK(n, 2), MASK(n, 3), MASK(n, 4), MASK(n, 5),          \
-              MASK(n, 6), MASK(n, 7) } }
-static const struct group groups[GROUP_MOST + 1] = {
-    GROUP(2), GROUP(3), GROUP(4), GROUP(5), GROUP(6), GROUP(7), GROUP(8),
-};
-
-#endif
-
-#define LOOPS "../kinds/lines/fold_loops.h"
-#include "../../base/each_cpu.h"
-
-static const struct {
-    void (*units)(const uint8_t *from, uint8_t *to, uint64_t units, uint64_t unit_nbytes,
-                  uint64_t factor);
-    void (*counters)(const uint8_t *from, uint8_t *to, uint64_t lines, uint64_t factor);
-    void (*bits)(const uint8_t *from, uint8_t *to, uint64_t nbytes, unsigned group);
-    uint64_t (*count_bits)(const uint8_t *bytes, uint64_t nbytes);
-    void (*count_counters)(const uint8_t *bytes, uint64_t nbytes, uint64_t *used,
-                           uint64_t *full);
-} loops[CPU_COUNT] = {
-#define ROW(cpu)                                                                               \
-    {                                                                                          \
-        units_##cpu, counters_##cpu, bits_##cpu, count_bits_##cpu, count_counters_##cpu,       \
-    }
-    EACH_CPU(ROW)
-};
-
 void fold_units(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t units,
                 uint64_t unit_nbytes, uint64_t factor)
 {
-    loops[cpu].units(from, to, units, unit_nbytes, factor);
+    cpu_loops[cpu].fold->units(from, to, units, unit_nbytes, factor);
 }
 
 void fold_counters(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t lines,
                    uint64_t factor)
 {
-    loops[cpu].counters(from, to, lines, factor);
+    cpu_loops[cpu].fold->counters(from, to, lines, factor);
 }
 
 uint64_t fold_count_bits(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes)
 {
-    return loops[cpu].count_bits(bytes, nbytes);
+    return cpu_loops[cpu].fold->count_bits(bytes, nbytes);
 }
 
 void fold_count_counters(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes, uint64_t *used,
                          uint64_t *full)
 {
-    loops[cpu].count_counters(bytes, nbytes, used, full);
+    cpu_loops[cpu].fold->count_counters(bytes, nbytes, used, full);
 }
 
 /* ---- Bits ------------------------------------------------------------------------------- */
@@ -134,7 +78,7 @@ static void fold_bit_by_bit(const uint8_t *from, uint8_t *to, uint64_t nbytes, u
 /* Returns the largest divisor of the factor by which a pass folds; 1 if there is none. */
 static unsigned next_group(uint64_t factor)
 {
-    unsigned group = GROUP_MOST;
+    unsigned group = FOLD_GROUP_MOST;
     while (factor % group)
         group--;
     return group;
@@ -148,11 +92,11 @@ static void fold_in_passes(enum cpu cpu, const uint8_t *from, uint8_t *to, uint6
     unsigned group = next_group(factor);
     for (; group > 1 && group != factor; group = next_group(factor)) {
         factor /= group;
-        loops[cpu].bits(from, buffer, factor * nbytes, group);
+        cpu_loops[cpu].fold->bits(from, buffer, factor * nbytes, group);
         from = buffer;
     }
     if (group > 1)
-        loops[cpu].bits(from, to, nbytes, group);
+        cpu_loops[cpu].fold->bits(from, to, nbytes, group);
     else
         fold_bit_by_bit(from, to, nbytes, factor);
 }
@@ -161,8 +105,8 @@ void fold_bits(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t nbytes, 
 {
     if (factor == 1)
         memcpy(to, from, nbytes);
-    else if (factor <= GROUP_MOST)
-        loops[cpu].bits(from, to, nbytes, (unsigned)factor);
+    else if (factor <= FOLD_GROUP_MOST)
+        cpu_loops[cpu].fold->bits(from, to, nbytes, (unsigned)factor);
     else if (factor > PASSES_FACTOR_MAX)
         fold_bit_by_bit(from, to, nbytes, factor);
     else

@@ -18,6 +18,21 @@
 
 #include "../../base/cpu.h"
 
+/* By how many the bits are folded in one pass at most. */
+enum { FOLD_GROUP_MOST = 8 };
+
+/* The loops, for one instruction set (../cpu/cpu_loops.h).  'group' is FOLD_GROUP_MOST at
+ * most. */
+struct fold_loops {
+    void (*units)(const uint8_t *from, uint8_t *to, uint64_t units, uint64_t unit_nbytes,
+                  uint64_t factor);
+    void (*counters)(const uint8_t *from, uint8_t *to, uint64_t lines, uint64_t factor);
+    void (*bits)(const uint8_t *from, uint8_t *to, uint64_t nbytes, unsigned group);
+    uint64_t (*count_bits)(const uint8_t *bytes, uint64_t nbytes);
+    void (*count_counters)(const uint8_t *bytes, uint64_t nbytes, uint64_t *used,
+                           uint64_t *full);
+};
+
 /* Returns 'units' or a little more: the next multiple of 720, or of a smaller number with many
  * divisors, that costs less than half a percent.  A plan takes so many, so that there are many
  * factors by which the filter can be folded. */

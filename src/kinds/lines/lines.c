@@ -30,11 +30,6 @@ static double lines_cells(const struct geometry *g, unsigned cells)
     return (double)g->field[BAND_LINES] * (double)g->field[BANDS] * (double)(WORDS * cells);
 }
 
-uint64_t lines_nbytes(const struct geometry *g)
-{
-    return g->field[BANDS] * g->field[BAND_LINES] * LINE_NBYTES;
-}
-
 double lines_predict(const struct geometry *g, unsigned cells, double keys)
 {
     struct by_load b;

@@ -133,19 +133,45 @@ typedef size_t counting_changer(const struct body *b, const struct keyhash *keys
                                 const struct keyhash *ahead, size_t n, enum count_change change,
                                 bool *answer, struct count_tally *tally);
 
+/* 16 starts by 8 odd strides. */
+enum { WALK_COUNT = 128, WALK_SHIFT = 25 };
+
+/* All walks through a line, for each number of picks: the constant of each word's step, and 0
+ * for a word to which the walk does not come.  A vector loop deals with all words at once and
+ * needs this; the constants are odd, so the lowest bit tells whether the walk comes.  A table
+ * is filled in when the first filter needs it. */
+struct walks {
+    uint32_t row[WALK_COUNT][LINE_WORDS];
+    uint32_t ones[LINE_WORDS];
+};
+
 /* Returns the table that the loops need for so many picks of a key in a line: 1 to 16. */
-const void *lines_table(uint64_t picks);
+const struct walks *lines_table(uint64_t picks);
 
-/* [0] for filters that have one line a key, [1] for those that have several. */
-extern const struct loops blocked_loops[2][CPU_COUNT];
-extern const struct loops counting_loops[CPU_COUNT];
+/* The fprs of several lines, and how many of their cells are picked. */
+enum { LINES_AT_ONCE = 16 };
+struct line_rates {
+    float rate[LINES_AT_ONCE];
+    uint32_t picked[LINES_AT_ONCE];
+};
 
-/* The adds and removals of counting filters. */
-extern counting_changer *const counting_change[CPU_COUNT];
+/* Computes the fprs of LINES_AT_ONCE lines: the chance that all cells of a random key are
+ * picked.  The words of the lines are read only once, since other threads may add. */
+typedef void line_rater(const uint8_t *lines, unsigned picks, unsigned cells,
+                        struct line_rates *rates);
 
-/* Adds keys to the lines that were found for them.  (No walk depends on the bits of a mark that
- * are the index of a key.) */
-extern found_adder *const blocked_add_found[CPU_COUNT];
+/* The loops over lines, for one instruction set (../cpu/cpu_loops.h). */
+struct line_loops {
+    struct loops one;     /* blocked filters that have one line a key */
+    struct loops several; /* those that have several */
+    struct loops counting;
+    counting_changer *change; /* adds and removals of counting filters */
+    line_rater *rates;
+
+    /* Adds keys to the lines that were found for them.  (No walk depends on the bits of a mark
+     * that are the index of a key.) */
+    found_adder *add_found;
+};
 
 /* An add() of the loops (loops.h) for bodies that other threads or processes write at the same
  * moment.  A bit is set by an atomic operation, and only if it is clear, since such an
@@ -178,7 +204,10 @@ static inline unsigned lines_separate_bands(const struct geometry *g)
 bool lines_in_range(const struct geometry *g);
 
 /* Returns the size of all bands in bytes.  The geometry is in range. */
-uint64_t lines_nbytes(const struct geometry *g);
+static inline uint64_t lines_nbytes(const struct geometry *g)
+{
+    return g->field[BANDS] * g->field[BAND_LINES] * LINE_NBYTES;
+}
 
 /* Returns the fpr with 'keys' different keys, the mean over all seeds. */
 double lines_predict(const struct geometry *g, unsigned cells, double keys);
@@ -218,19 +247,6 @@ double lines_counted(const struct geometry *g, unsigned cells, double keys);
 
 /* Returns the most keys, 'most' at most, with which the mean fpr over all seeds is kept. */
 double lines_keys_within(const struct geometry *g, unsigned cells, double most);
-
-/* The fprs of several lines, and how many of their cells are picked. */
-enum { LINES_AT_ONCE = 16 };
-struct line_rates {
-    float rate[LINES_AT_ONCE];
-    uint32_t picked[LINES_AT_ONCE];
-};
-
-/* Computes the fprs of LINES_AT_ONCE lines: the chance that all cells of a random key are
- * picked.  The words of the lines are read only once, since other threads may add. */
-typedef void line_rater(const uint8_t *lines, unsigned picks, unsigned cells,
-                        struct line_rates *rates);
-extern line_rater *const lines_rates[CPU_COUNT];
 
 /* Returns load and fpr of the body: measure() of kind.h. */
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "../../base/sample.h"
+#include "../cpu/cpu_loops.h"
 #include "lines.h"
 
 /* A copy of one cache line: each word is read only once, since other threads may add. */
@@ -32,7 +33,7 @@ static void line_picked(const struct line *line, unsigned cells, uint32_t picked
 }
 
 /* Returns how many cells of the line are picked. */
-static unsigned line_count(const uint32_t picked[WORDS])
+static unsigned sum_of_words(const uint32_t picked[WORDS])
 {
     unsigned count = 0;
     for (unsigned w = 0; w < WORDS; w++)
@@ -93,7 +94,8 @@ static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks
         bool whole = n * s->lines == LINES_AT_ONCE;
         for (uint64_t i = 0; !whole && i < n * s->lines; i++)
             copy[i] = line_read(block + i * LINE_NBYTES);
-        lines_rates[s->cpu](whole ? block : (const uint8_t *)copy, s->picks, s->cells, &rates);
+        cpu_loops[s->cpu].lines->rates(whole ? block : (const uint8_t *)copy, s->picks,
+                                       s->cells, &rates);
         for (uint64_t i = 0, line = 0; i < n; i++) {
             double rate = 1;
             for (unsigned j = 0; j < s->lines; j++, line++) {
@@ -113,7 +115,7 @@ static void survey_block(struct survey *s, const uint8_t *block, uint64_t band, 
         struct line line = line_read(block + i * LINE_NBYTES);
         uint32_t cells[WORDS];
         line_picked(&line, s->cells, cells);
-        unsigned count = line_count(cells);
+        unsigned count = sum_of_words(cells);
         picked += count;
         guess *= power(count / (double)(WORDS * s->cells), s->picks);
     }

@@ -1,5 +1,4 @@
-/* lines_loops.h - the loops of blocked and counting filters, for one instruction set.
- * each_cpu.h includes it.
+/* lines_loops.h - the loops of blocked and counting filters.
  *
  * Of a line that is aligned to 64 bytes, and of the mark of a key:
  *   bool line_has(b, line, mark)      returns whether the key's bits are all set
@@ -11,93 +10,76 @@
  *   void line_count(b, line, mark, up, moves, &line_tally)
  *                                     counts them up or down by one if 'moves' is true
  * lines_scalar.h defines these in plain C.  For an instruction set that has vectors they are
- * defined here, once for all widths, and a file of its own (lines_avx2.h, ...) defines:
- *   words                             a vector of u32
- *   bool some_bit(words, of)          returns whether any bit of 'of' is set */
-#ifndef LINES_LOOPS_NAMES
-#define LINES_LOOPS_NAMES
-#define words                     FOR_CPU(words)
-#define some_bit                  FOR_CPU(some_bit)
-#define line_has                  FOR_CPU(line_has)
-#define line_add                  FOR_CPU(line_add)
-#define load_once                 FOR_CPU(load_once)
-#define row_shift                 FOR_CPU(row_shift)
-#define line_ones                 FOR_CPU(line_ones)
-#define counters_zero             FOR_CPU(counters_zero)
-#define counters_can_move         FOR_CPU(counters_can_move)
-#define counters_have             FOR_CPU(counters_have)
-#define line_tally                FOR_CPU(line_tally)
-#define line_tally_end            FOR_CPU(line_tally_end)
-#define sum_of_lanes              FOR_CPU(sum_of_lanes)
-#define line_count                FOR_CPU(line_count)
-#define line_test                 FOR_CPU(line_test)
-#define key_passes                FOR_CPU(key_passes)
-#define keys_pass_in              FOR_CPU(keys_pass_in)
-#define keys_pass                 FOR_CPU(keys_pass)
-#define lines_count               FOR_CPU(lines_count)
-#define change_in_bands           FOR_CPU(change_in_bands)
-#define blocked_contains          FOR_CPU(blocked_contains)
-#define blocked_add               FOR_CPU(blocked_add)
-#define blocked_contains_one      FOR_CPU(blocked_contains_one)
-#define blocked_contains_integer  FOR_CPU(blocked_contains_integer)
-#define blocked_add_one           FOR_CPU(blocked_add_one)
-#define blocked_add_integer       FOR_CPU(blocked_add_integer)
-#define blocked_add_one_shared    FOR_CPU(blocked_add_one_shared)
-#define add_found_lines           FOR_CPU(add_found_lines)
-#define several_add_one_shared    FOR_CPU(several_add_one_shared)
-#define key_add_owned             FOR_CPU(key_add_owned)
-#define several_contains          FOR_CPU(several_contains)
-#define several_add               FOR_CPU(several_add)
-#define several_contains_one      FOR_CPU(several_contains_one)
-#define several_contains_integer  FOR_CPU(several_contains_integer)
-#define several_add_one           FOR_CPU(several_add_one)
-#define several_add_integer       FOR_CPU(several_add_integer)
-#define counting_contains         FOR_CPU(counting_contains)
-#define counting_contains_one     FOR_CPU(counting_contains_one)
-#define counting_contains_integer FOR_CPU(counting_contains_integer)
-#define counting_changes          FOR_CPU(counting_changes)
-#endif
-
-#if CPU_HAS_AVX512
-#include "lines_avx512.h"
-#elif CPU_HAS_AVX2
-#include "lines_avx2.h"
-#elif CPU_HAS_NEON
-#include "lines_neon.h"
-#else
-#include "lines_scalar.h"
-#endif
+ * defined here, once for all widths. */
+#include "lines_places.h"
 
 #if CPU_HAS_AVX2 || CPU_HAS_NEON
 /* ---- A line as vectors of any width: one text for every instruction set ------------------ */
 
+#if CPU_HAS_AVX512
+enum { WORDS_NBYTES = 64 };
+#elif CPU_HAS_AVX2
+enum { WORDS_NBYTES = 32 };
+#else
+enum { WORDS_NBYTES = 16 };
+#endif
+
+/* A vector of words of a line. */
+typedef uint32_t line_words __attribute__((vector_size(WORDS_NBYTES), may_alias));
+
+/* Returns whether any bit of 'of' is set. */
+static LOOP_INLINE bool some_bit(line_words x, line_words of)
+{
+#if CPU_HAS_AVX512
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)of) != 0;
+#elif CPU_HAS_AVX2
+    return !_mm256_testz_si256((__m256i)x, (__m256i)of);
+#else
+    return vmaxvq_u32((uint32x4_t)(x & of)) != 0;
+#endif
+}
+
+/* Returns the row of a key's walk.  Start and stride are adjacent bits of the mark, so they
+ * give the row at once; in 32 bits they are the highest ones. */
+static LOOP_INLINE const void *row_of(const struct body *b, uint64_t mark)
+{
+    const struct walks *w = b->table;
+    return w->row[(uint32_t)mark >> WALK_SHIFT];
+}
+
+/* Returns a line of ones.  From here they take one instruction, as a constant three. */
+static LOOP_INLINE const void *ones_of(const struct body *b)
+{
+    return ((const struct walks *)b->table)->ones;
+}
+
 /* How many vectors make a line. */
-#define LINE_VECTORS (LINE_NBYTES / sizeof(words))
+#define LINE_VECTORS (LINE_NBYTES / sizeof(line_words))
 
 /* Returns by how many bits the cell of each word is shifted: factor times constant gives it.
  * 'row' has the constant of each word, which is odd, or 0 for a word that has no cell. */
-static ALWAYS_INLINE words row_shift(words row, uint64_t mark)
+static LOOP_INLINE line_words row_shift(line_words row, uint64_t mark)
 {
     return row * (uint32_t)(mark >> 32) >> 27;
 }
 
 /* The lowest bit of a constant tells whether the word has a bit, so no mask is made: the line
  * is shifted instead. */
-static ALWAYS_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t mark)
+static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t mark)
 {
-    const words *at = (const void *)line, *row = row_of(b, mark), *ones = ones_of(b);
-    words missing = { 0 };
+    const line_words *at = (const void *)line, *row = row_of(b, mark), *ones = ones_of(b);
+    line_words missing = { 0 };
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         missing |= row[i] & ~(at[i] >> row_shift(row[i], mark));
     return !some_bit(missing, *ones);
 }
 
-static ALWAYS_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t mark)
+static LOOP_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t mark)
 {
-    words *at = (void *)line, missing = { 0 }, after[LINE_VECTORS];
-    const words *row = row_of(b, mark), *ones = ones_of(b);
+    line_words *at = (void *)line, missing = { 0 }, after[LINE_VECTORS];
+    const line_words *row = row_of(b, mark), *ones = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
-        words bit = (row[i] & *ones) << row_shift(row[i], mark);
+        line_words bit = (row[i] & *ones) << row_shift(row[i], mark);
         after[i] = at[i] | bit;
         missing |= bit & ~at[i];
     }
@@ -109,39 +91,39 @@ static ALWAYS_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t
 /* Loads a vector exactly once, since other threads may write meanwhile.  Without 'volatile' the
  * compiler may load it twice: if a counter goes from 1 to 2 in between, the low bit of the
  * second value and the high bit of the first look like 0. */
-static ALWAYS_INLINE words load_once(const words *at)
+static LOOP_INLINE line_words load_once(const line_words *at)
 {
-    return *(const volatile words *)at;
+    return *(const volatile line_words *)at;
 }
 
 /* Sets the lowest bit of each of the key's counters. */
-static ALWAYS_INLINE void line_ones(const struct body *b, uint64_t mark,
-                                    words ones[LINE_VECTORS])
+static LOOP_INLINE void line_ones(const struct body *b, uint64_t mark,
+                                  line_words ones[LINE_VECTORS])
 {
-    const words *row = row_of(b, mark), *one = ones_of(b);
+    const line_words *row = row_of(b, mark), *one = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         ones[i] = (row[i] & *one) << (row_shift(row[i], mark) & COUNTER_SHIFTS);
 }
 
 /* Returns, in the lowest bit of each counter, whether it is zero; the other bits are
  * anything. */
-static ALWAYS_INLINE words counters_zero(words counters)
+static LOOP_INLINE line_words counters_zero(line_words counters)
 {
-    words pairs = counters | counters >> 1;
+    line_words pairs = counters | counters >> 1;
     return ~(pairs | pairs >> 2);
 }
 
 /* Returns in the same way whether each counter is less than COUNTER_MAX. */
-static ALWAYS_INLINE words counters_can_move(words counters)
+static LOOP_INLINE line_words counters_can_move(line_words counters)
 {
-    words pairs = counters & counters >> 1;
+    line_words pairs = counters & counters >> 1;
     return ~(pairs & pairs >> 2);
 }
 
-static ALWAYS_INLINE bool counters_have(const struct body *b, uint8_t *line, uint64_t mark)
+static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint64_t mark)
 {
-    const words *at = (const void *)line;
-    words ones[LINE_VECTORS], missing = { 0 };
+    const line_words *at = (const void *)line;
+    line_words ones[LINE_VECTORS], missing = { 0 };
     line_ones(b, mark, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         missing |= ones[i] & counters_zero(load_once(&at[i]));
@@ -150,20 +132,19 @@ static ALWAYS_INLINE bool counters_have(const struct body *b, uint8_t *line, uin
 
 /* A sum in each lane; the lanes are added up once a batch. */
 struct line_tally {
-    words turned;
-    words filled;
+    line_words turned;
+    line_words filled;
 };
 
-static ALWAYS_INLINE uint64_t sum_of_lanes(words lanes)
+static LOOP_INLINE uint32_t sum_of_lanes(line_words lanes)
 {
-    uint64_t sum = 0;
+    uint32_t sum = 0;
     for (unsigned i = 0; i < sizeof lanes / sizeof(uint32_t); i++)
         sum += lanes[i];
     return sum;
 }
 
-static ALWAYS_INLINE void line_tally_end(const struct line_tally *line,
-                                         struct count_tally *tally)
+static LOOP_INLINE void line_tally_end(const struct line_tally *line, struct count_tally *tally)
 {
     tally->turned += sum_of_lanes(line->turned);
     tally->filled += sum_of_lanes(line->filled);
@@ -171,70 +152,43 @@ static ALWAYS_INLINE void line_tally_end(const struct line_tally *line,
 
 /* Adds or subtracts 1 in all lanes at once.  Nothing is carried into the next counter: one at
  * COUNTER_MAX stays there, and a key is counted down only if none of its counters is zero. */
-static ALWAYS_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t mark,
-                                     bool up, bool moves, struct line_tally *tally)
+static LOOP_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t mark, bool up,
+                                   bool moves, struct line_tally *tally)
 {
-    words *at = (void *)line;
-    words ones[LINE_VECTORS];
+    line_words *at = (void *)line;
+    line_words ones[LINE_VECTORS];
     uint32_t mask = -(uint32_t)moves;
     line_ones(b, mark, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
-        words before = load_once(&at[i]);
-        words one = ones[i] & counters_can_move(before) & mask;
-        words after = up ? before + one : before - one;
+        line_words before = load_once(&at[i]);
+        line_words one = ones[i] & counters_can_move(before) & mask;
+        line_words after = up ? before + one : before - one;
         at[i] = after;
         /* a true comparison gives -1 in its lane, hence the subtractions */
-        tally->turned -= (words)((one & counters_zero(up ? before : after)) != 0);
+        tally->turned -= (line_words)((one & counters_zero(up ? before : after)) != 0);
         if (up)
-            tally->filled -= (words)((one & ~counters_can_move(after)) != 0);
+            tally->filled -= (line_words)((one & ~counters_can_move(after)) != 0);
     }
 }
+
+#else
+#include "lines_scalar.h"
 #endif
 
 /* ---- Blocked ---------------------------------------------------------------------------- */
 
-/* Is line_has(), line_add() or counters_have(); the first and the last write nothing. */
-typedef bool line_test(const struct body *b, uint8_t *line, uint64_t mark);
-
-/* Returns whether all lines of a key pass the test.  Looks at all of them, since a branch on
- * each answer would often be mispredicted. */
-static ALWAYS_INLINE bool key_passes(const struct body *b, struct line_places at,
-                                     struct keyhash key, line_test *test)
+static void blocked_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
-    uint64_t offset = first_line_offset(key, at);
-    bool all = test(b, b->bytes + offset, key.mark);
-    for (uint64_t band = 1; band < at.bands; band++) {
-        key = blocked_next_band(key);
-        offset = next_line_offset(offset, key, at, band);
-        all &= test(b, b->bytes + offset, key.mark);
-    }
-    return all;
+    struct line_places at = places_in_one(b);
+    for (size_t i = 0; i < n; i++)
+        prefetch_lines(b->bytes, at, keys[i]);
 }
 
-/* The body is copied, so that the compiler knows that no store changes its members. */
-static ALWAYS_INLINE size_t keys_pass_in(const struct body *body, struct line_places at,
-                                         const struct keyhash *keys,
-                                         const struct keyhash *ahead, size_t n, bool *answer,
-                                         line_test *test)
+static void several_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
-    const struct body b = *body;
-    size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        prefetch_lines(b.bytes, at, ahead[i]);
-        answer[i] = key_passes(&b, at, keys[i], test);
-        found += answer[i];
-    }
-    return found;
-}
-
-/* There are two loops for filters with several lines a key: apart and together. */
-static ALWAYS_INLINE size_t keys_pass(const struct body *b, const struct keyhash *keys,
-                                      const struct keyhash *ahead, size_t n, bool *answer,
-                                      line_test *test)
-{
-    if (b->field[TOGETHER])
-        return keys_pass_in(b, places_together(b), keys, ahead, n, answer, test);
-    return keys_pass_in(b, places_in_bands(b), keys, ahead, n, answer, test);
+    struct line_places at = places_of(b);
+    for (size_t i = 0; i < n; i++)
+        prefetch_lines(b->bytes, at, keys[i]);
 }
 
 static size_t blocked_contains(const struct body *b, const struct keyhash *keys,
@@ -265,8 +219,8 @@ ADD_INTEGER(blocked_add_integer, blocked_add_one)
 
 /* Adds a key to its lines, one after the other, each under the lock of its region.  Returns
  * whether all its bits were set before. */
-static ALWAYS_INLINE bool key_add_owned(const struct body *b, struct line_places at,
-                                        struct keyhash key)
+static LOOP_INLINE bool key_add_owned(const struct body *b, struct line_places at,
+                                      struct keyhash key)
 {
     uint8_t *band = b->bytes;
     bool all = true;
@@ -355,9 +309,9 @@ static enum shared_add several_add_one_shared(const struct body *b, struct keyha
 /* ---- Counting --------------------------------------------------------------------------- */
 
 /* Counts the counters of a key in all its lines up or down, if 'moves' is true. */
-static ALWAYS_INLINE void lines_count(const struct body *b, struct line_places at,
-                                      struct keyhash key, bool up, bool moves,
-                                      struct line_tally *tally)
+static LOOP_INLINE void lines_count(const struct body *b, struct line_places at,
+                                    struct keyhash key, bool up, bool moves,
+                                    struct line_tally *tally)
 {
     uint8_t *band = b->bytes;
     for (uint64_t i = 0; i < at.bands; i++) {
@@ -370,10 +324,10 @@ static ALWAYS_INLINE void lines_count(const struct body *b, struct line_places a
 
 /* Changes the counters of n keys: see counting_changer.  For a key whose counters do not change
  * it writes them back as they are, which avoids a branch that would be mispredicted. */
-static ALWAYS_INLINE size_t change_in_bands(const struct body *body, const struct keyhash *keys,
-                                            const struct keyhash *ahead, size_t n,
-                                            enum count_change change, bool *answer,
-                                            struct count_tally *tally)
+static LOOP_INLINE size_t change_in_bands(const struct body *body, const struct keyhash *keys,
+                                          const struct keyhash *ahead, size_t n,
+                                          enum count_change change, bool *answer,
+                                          struct count_tally *tally)
 {
     const struct body b = *body;
     struct line_places at = places_in_bands(&b);
@@ -413,3 +367,30 @@ static bool counting_contains_one(const struct body *b, struct keyhash key)
 }
 
 CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)
+
+/* The table. */
+#define LINE_LOOPS                                                                             \
+    {                                                                                          \
+        .one = { .one_line = true,                                                             \
+                 .prefetch = blocked_prefetch,                                                 \
+                 .contains = blocked_contains,                                                 \
+                 .add = blocked_add,                                                           \
+                 .contains_one = blocked_contains_one,                                         \
+                 .contains_integer = blocked_contains_integer,                                 \
+                 .add_one = blocked_add_one,                                                   \
+                 .add_integer = blocked_add_integer,                                           \
+                 .add_one_shared = blocked_add_one_shared },                                   \
+        .several = { .prefetch = several_prefetch,                                             \
+                     .contains = several_contains,                                             \
+                     .add = several_add,                                                       \
+                     .contains_one = several_contains_one,                                     \
+                     .contains_integer = several_contains_integer,                             \
+                     .add_one = several_add_one,                                               \
+                     .add_integer = several_add_integer,                                       \
+                     .add_one_shared = several_add_one_shared },                               \
+        .counting = { .prefetch = several_prefetch,                                            \
+                      .contains = counting_contains,                                           \
+                      .contains_one = counting_contains_one,                                   \
+                      .contains_integer = counting_contains_integer },                         \
+        .change = counting_changes, .rates = line_rates, .add_found = add_found_lines,         \
+    }

@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "../../base/sizing.h"
+#include "../cpu/cpu_loops.h"
 #include "../kinds.h"
 #include "segments.h"
 
@@ -198,7 +199,7 @@ static struct fill elastic_measure(const perhaps_filter *f, uint64_t most_nbytes
 
 static void elastic_bind(perhaps_filter *f)
 {
-    f->loops = elastic_loops[f->cpu];
+    f->loops = *cpu_loops[f->cpu].elastic;
     if (f->writers) /* single keys go through contains() */
         f->loops.contains_one = NULL;
 }

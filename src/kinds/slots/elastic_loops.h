@@ -1,29 +1,46 @@
-/* elastic_loops.h - the loops that query elastic filters, for one instruction set; each_cpu.h
- * includes it.
+/* elastic_loops.h - the loops that query elastic filters.  Adds and removals are in elastic.c.
  *
  * All loops compare the eight slots of a pair of buckets with elastic_matches(), one slot in
- * each lane of a vector. */
-#ifndef ELASTIC_LOOPS_NAMES
-#define ELASTIC_LOOPS_NAMES
-#define spread                   FOR_CPU(spread)
-#define any_lane                 FOR_CPU(any_lane)
-#define narrow_segment_has       FOR_CPU(narrow_segment_has)
-#define spread_wide              FOR_CPU(spread_wide)
-#define wide_matches             FOR_CPU(wide_matches)
-#define wide_segment_has         FOR_CPU(wide_segment_has)
-#define segment_has              FOR_CPU(segment_has)
-#define key_is_in_beside         FOR_CPU(key_is_in_beside)
-#define key_is_in                FOR_CPU(key_is_in)
-#define elastic_contains_at      FOR_CPU(elastic_contains_at)
-#define elastic_contains         FOR_CPU(elastic_contains)
-#define elastic_contains_one     FOR_CPU(elastic_contains_one)
-#define elastic_contains_integer FOR_CPU(elastic_contains_integer)
-#endif
-
+ * each lane of a vector.  The table of a body is its directories, one for each base; b->writers
+ * is NULL, or begins with the versions. */
+#include "segments.h"
 #include "wide_slots.h"
 
+/* The eight slots of a pair of buckets, one in each lane. */
+typedef uint16_t narrow_lanes __attribute__((vector_size(16)));
+typedef uint32_t wide_lanes __attribute__((vector_size(32)));
+
+static LOOP_INLINE uint8_t *directory_entry(const struct directory *directory, uint64_t mark)
+{
+    return directory->entry[directory_index(mark, directory->depth)];
+}
+
+/* Prefetches the two buckets of a key.  Reads the directory atomically, since another thread
+ * may replace it. */
+static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, unsigned width,
+                                        struct keyhash key)
+{
+    const struct directory *directory =
+        __atomic_load_n(&directories[elastic_base(key.place)], __ATOMIC_ACQUIRE);
+    uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
+    const uint8_t *segment = directory_segment(__atomic_load_n(at, __ATOMIC_ACQUIRE));
+    uint64_t first = elastic_bucket(key.place);
+    place_prefetch(segment, first, width, false);
+    place_prefetch(segment, elastic_other_bucket(first, elastic_tail(key.place)), width, false);
+}
+
+static void elastic_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
+{
+    const unsigned slot_bits = (unsigned)b->field[SLOT_BITS];
+    for (size_t i = 0; i < n; i++)
+        if (slot_bits == NARROW_MAX) /* one line a bucket */
+            prefetch_pair(b->table, NARROW_MAX, keys[i]);
+        else
+            prefetch_pair(b->table, slot_bits, keys[i]);
+}
+
 /* Spreads four slots of up to 16 bits to 16 bits each. */
-static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
+static LOOP_INLINE uint64_t spread(uint64_t slots, unsigned width)
 {
     uint64_t mask = (UINT64_C(1) << width) - 1;
     if (width == NARROW_MAX)
@@ -37,7 +54,7 @@ static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 }
 
 /* Returns whether any bit of 'nbytes' bytes is set. */
-static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
+static LOOP_INLINE bool any_lane(const void *lanes, size_t nbytes)
 {
     uint64_t word[sizeof(wide_lanes) / sizeof(uint64_t)], any = 0;
 #if CPU_HAS_AVX2
@@ -54,8 +71,8 @@ static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
 
 /* Returns whether one of the eight slots matches; 'full' is what a new entry of the key would
  * be.  For slots of up to 16 bits. */
-static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned width,
-                                             uint64_t first, uint64_t second, uint32_t full)
+static LOOP_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned width,
+                                           uint64_t first, uint64_t second, uint32_t full)
 {
     const uint64_t slots[] = { spread(bucket_load(segment, first, width), width),
                                spread(bucket_load(segment, second, width), width) };
@@ -69,16 +86,16 @@ static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned wi
 #if CPU_HAS_AVX2
 /* Compares the four slots of a bucket, of 17 to 32 bits each, with the key.  Returns all ones
  * in the lanes of 64 bits whose slots match. */
-static ALWAYS_INLINE __m256i wide_matches(const uint8_t *segment, uint64_t bucket,
-                                          unsigned width, __m256i key)
+static LOOP_INLINE __m256i wide_matches(const uint8_t *segment, uint64_t bucket, unsigned width,
+                                        __m256i key)
 {
     __m256i entry = wide_slots(segment, bucket, width);
     __m256i lowest = _mm256_and_si256(entry, _mm256_sub_epi64(_mm256_setzero_si256(), entry));
     return _mm256_cmpgt_epi64(_mm256_add_epi64(lowest, lowest), _mm256_xor_si256(entry, key));
 }
 
-static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
-                                           uint64_t first, uint64_t second, uint32_t full)
+static LOOP_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width, uint64_t first,
+                                         uint64_t second, uint32_t full)
 {
     __m256i key = _mm256_set1_epi64x(full);
     __m256i match = _mm256_or_si256(wide_matches(segment, first, width, key),
@@ -86,8 +103,8 @@ static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned widt
     return !_mm256_testz_si256(match, match);
 }
 #else
-static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
-                                           uint64_t first, uint64_t second, uint32_t full)
+static LOOP_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width, uint64_t first,
+                                         uint64_t second, uint32_t full)
 {
     uint32_t slots[2 * BUCKET_SLOTS];
     bucket_get(segment, first, width, slots);
@@ -103,8 +120,8 @@ static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned widt
 
 /* Returns whether the segment that a directory entry leads to has the key, whose buckets are
  * 'first' and 'second'. */
-static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct keyhash key,
-                                      uint64_t first, uint64_t second)
+static LOOP_INLINE bool segment_has(uint8_t *entry, unsigned width, struct keyhash key,
+                                    uint64_t first, uint64_t second)
 {
     const uint8_t *segment = directory_segment(entry);
     uint32_t full = elastic_entry(key, directory_depth(entry), width);
@@ -116,8 +133,8 @@ static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct key
  * may have moved its entry to the other bucket: then the version of the pair has changed.  Or
  * it may have split the segment: then the directory, or its entry, has changed.  In both cases
  * the reader looks again; it never waits for a lock. */
-static ALWAYS_INLINE bool key_is_in_beside(struct directory *const *directories, unsigned width,
-                                           struct keyhash key, const uint32_t *versions)
+static LOOP_INLINE bool key_is_in_beside(struct directory *const *directories, unsigned width,
+                                         struct keyhash key, const uint32_t *versions)
 {
     struct directory *const *base = &directories[elastic_base(key.place)];
     uint64_t first = elastic_bucket(key.place);
@@ -140,8 +157,8 @@ static ALWAYS_INLINE bool key_is_in_beside(struct directory *const *directories,
 }
 
 /* The same while nobody writes. */
-static ALWAYS_INLINE bool key_is_in(struct directory *const *directories, unsigned width,
-                                    struct keyhash key)
+static LOOP_INLINE bool key_is_in(struct directory *const *directories, unsigned width,
+                                  struct keyhash key)
 {
     uint64_t first = elastic_bucket(key.place);
     uint64_t second = elastic_other_bucket(first, elastic_tail(key.place));
@@ -149,11 +166,11 @@ static ALWAYS_INLINE bool key_is_in(struct directory *const *directories, unsign
                        key, first, second);
 }
 
-static ALWAYS_INLINE size_t elastic_contains_at(struct directory *const *directories,
-                                                unsigned width, const uint32_t *versions,
-                                                const struct keyhash *keys,
-                                                const struct keyhash *ahead, size_t n,
-                                                bool *answer)
+static LOOP_INLINE size_t elastic_contains_at(struct directory *const *directories,
+                                              unsigned width, const uint32_t *versions,
+                                              const struct keyhash *keys,
+                                              const struct keyhash *ahead, size_t n,
+                                              bool *answer)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
@@ -192,3 +209,10 @@ static NOINLINE bool elastic_contains_one(const struct body *b, struct keyhash k
 }
 
 CONTAINS_INTEGER(elastic_contains_integer, elastic_contains_one)
+
+/* The table. */
+#define ELASTIC_LOOPS                                                                          \
+    {                                                                                          \
+        .prefetch = elastic_prefetch, .contains = elastic_contains,                            \
+        .contains_one = elastic_contains_one, .contains_integer = elastic_contains_integer,    \
+    }

@@ -2,6 +2,7 @@
 #ifndef FLAT_H
 #define FLAT_H
 
+#include "../cpu/cpu_loops.h"
 #include "table.h"
 
 enum { SIZE, WIDTH }; /* the fields: how many buckets or cells, and bits a slot */
@@ -40,7 +41,15 @@ struct slot_loops {
     int (*add_integer_absent)(const struct body *b, uint64_t key, struct counters *counters);
 };
 
-const struct slot_loops *slot_loops_of(enum cpu cpu, bool strided, unsigned width);
+/* The loops for each width, for one instruction set (../cpu/cpu_loops.h). */
+struct flat_loops {
+    const struct slot_loops *(*at)(bool strided, unsigned width);
+};
+
+static inline const struct slot_loops *slot_loops_of(enum cpu cpu, bool strided, unsigned width)
+{
+    return cpu_loops[cpu].flat->at(strided, width);
+}
 
 /* Returns how many places there are: an even number, so that the two of a key differ. */
 static ALWAYS_INLINE uint64_t flat_places(const struct body *b, bool strided)

@@ -115,12 +115,6 @@ static inline uint8_t *directory_segment(uint8_t *entry)
     return entry - directory_depth(entry);
 }
 
-/* ---- The loops --------------------------------------------------------------------------- */
-
-/* The table of a body is its directories, one for each base; b->writers is NULL, or begins with
- * the versions. */
-extern const struct loops elastic_loops[CPU_COUNT];
-
 /* ---- In memory ------------------------------------------------------------------------- */
 
 /* What the threads of a shared filter need.  Segments share the locks. */

@@ -1,35 +1,38 @@
-/* slot_loops.h - the loops of cuckoo and strided filters, for one instruction set; each_cpu.h
- * includes it.  All functions take whether the table is strided, and the width of a slot, which
- * the compiler knows where it inlines them.  The widths that plans take most often have loops
- * of their own, where shifts are by constants; not in scalar code, which few CPUs run. */
-#ifndef SLOT_LOOPS_NAMES
-#define SLOT_LOOPS_NAMES
-#define in_buckets        FOR_CPU(in_buckets)
-#define wide_empty        FOR_CPU(wide_empty)
-#define put_in_bucket     FOR_CPU(put_in_bucket)
-#define lanes_of          FOR_CPU(lanes_of)
-#define in_cells          FOR_CPU(in_cells)
-#define in_buckets_beside FOR_CPU(in_buckets_beside)
-#define short_put         FOR_CPU(short_put)
-#define key_prefetch      FOR_CPU(key_prefetch)
-#define key_is_there      FOR_CPU(key_is_there)
-#define key_put           FOR_CPU(key_put)
-#define prefetch_places   FOR_CPU(prefetch_places)
-#define contains_at       FOR_CPU(contains_at)
-#define add_at            FOR_CPU(add_at)
-#define add_one_at        FOR_CPU(add_one_at)
-#define slot_loops_at     FOR_CPU(slot_loops_at)
-#define width_up_to       FOR_CPU(width_up_to)
-#define width_above       FOR_CPU(width_above)
-#define AT(name, loop)    FOR_CPU(slots_##name##_##loop)
-#endif
-
+/* slot_loops.h - the loops of cuckoo and strided filters.  All functions take whether the
+ * table is strided, and the width of a slot, which the compiler knows where it inlines
+ * them.  The widths that plans take most often have loops of their own, where shifts are by
+ * constants; not in scalar code, which few CPUs run. */
+#include "flat.h"
 #include "wide_slots.h"
+
+/* Adds a key that found no empty slot: other entries must move.  Returns 0, PERHAPS_ERR_COPIES
+ * or PERHAPS_ERR_FULL. */
+static NOINLINE int add_by_moves(const struct body *b, struct keyhash key, bool strided)
+{
+    struct table t = flat_table_alone(b, strided);
+    struct entry e = flat_table_entry(&t, &key);
+    return table_put_by_moves(&t, &e);
+}
+
+static NOINLINE int add_one_by_moves(const struct body *b, struct keyhash key, bool strided,
+                                     struct counters *counters)
+{
+    int error = add_by_moves(b, key, strided);
+    counters->keys += !error;
+    counters->failed_adds += error != 0;
+    return error;
+}
+
+/* What an entry would fill of a place, in cells of up to SHORT_MOST bits: a one in the lanes of
+ * its two cells, and the values in them.  Other lanes are 0. */
+struct lanes {
+    uint64_t ones, values;
+};
 
 /* ---- Buckets ----------------------------------------------------------------------------- */
 
 /* As buckets_have(). */
-static ALWAYS_INLINE bool in_buckets(const uint8_t *body, unsigned width, struct entry e)
+static LOOP_INLINE bool in_buckets(const uint8_t *body, unsigned width, struct entry e)
 {
 #if CPU_HAS_AVX2
     if (width == NARROW_MAX) {
@@ -51,7 +54,7 @@ static ALWAYS_INLINE bool in_buckets(const uint8_t *body, unsigned width, struct
 
 #if CPU_HAS_AVX2
 /* Returns a bit for each slot of a bucket that is empty, and one more for the end. */
-static ALWAYS_INLINE unsigned wide_empty(const uint8_t *body, uint64_t bucket, unsigned width)
+static LOOP_INLINE unsigned wide_empty(const uint8_t *body, uint64_t bucket, unsigned width)
 {
     __m256i slots = wide_slots(body, bucket, width);
     __m256i empty = _mm256_cmpeq_epi64(slots, _mm256_setzero_si256());
@@ -60,7 +63,7 @@ static ALWAYS_INLINE unsigned wide_empty(const uint8_t *body, uint64_t bucket, u
 #endif
 
 /* As narrow_put() and wide_put(). */
-static ALWAYS_INLINE bool put_in_bucket(uint8_t *body, unsigned width, struct entry e)
+static LOOP_INLINE bool put_in_bucket(uint8_t *body, unsigned width, struct entry e)
 {
     if (width <= NARROW_MAX)
         return narrow_put(body, width, e);
@@ -73,18 +76,17 @@ static ALWAYS_INLINE bool put_in_bucket(uint8_t *body, unsigned width, struct en
 #endif
 }
 
-/* ---- Cells
- * --------------------------------------------------------------------------------- */
+/* ---- Cells ------------------------------------------------------------------------------- */
 
 /* Returns what an entry would fill of a place, in cells of up to SHORT_MOST bits. */
-static ALWAYS_INLINE struct lanes lanes_of(const struct entry *e, unsigned width)
+static LOOP_INLINE struct lanes lanes_of(const struct entry *e, unsigned width)
 {
     uint64_t second = UINT64_C(1) << strided_stride(e->fingerprint) * width, ones = 1 | second;
     return (struct lanes){ .ones = ones,
                            .values = 2 * (uint64_t)e->fingerprint * ones | second };
 }
 
-static ALWAYS_INLINE bool in_cells(const uint8_t *body, unsigned width, struct entry e)
+static LOOP_INLINE bool in_cells(const uint8_t *body, unsigned width, struct entry e)
 {
     bool found = false;
     if (width <= SHORT_MOST) {
@@ -100,7 +102,7 @@ static ALWAYS_INLINE bool in_cells(const uint8_t *body, unsigned width, struct e
 
 /* Puts an entry into an empty cell, the first one of a place if there is a choice.  There is no
  * branch on which place it is. */
-static ALWAYS_INLINE bool short_put(uint8_t *body, unsigned width, struct entry e)
+static LOOP_INLINE bool short_put(uint8_t *body, unsigned width, struct entry e)
 {
     struct lanes l = lanes_of(&e, width);
     uint64_t in_first = lanes_zero(cell_load(body, e.first, width), l.ones, width);
@@ -117,8 +119,7 @@ static ALWAYS_INLINE bool short_put(uint8_t *body, unsigned width, struct entry 
     return true;
 }
 
-/* ---- Keys
- * ---------------------------------------------------------------------------------- */
+/* ---- Keys -------------------------------------------------------------------------------- */
 
 static ALWAYS_INLINE void key_prefetch(const uint8_t *body, uint64_t nplaces, bool strided,
                                        unsigned width, struct keyhash key)
@@ -128,16 +129,16 @@ static ALWAYS_INLINE void key_prefetch(const uint8_t *body, uint64_t nplaces, bo
     place_prefetch(body, e.second, width, strided);
 }
 
-static ALWAYS_INLINE bool key_is_there(const uint8_t *body, uint64_t nplaces, bool strided,
-                                       unsigned width, struct keyhash key)
+static LOOP_INLINE bool key_is_there(const uint8_t *body, uint64_t nplaces, bool strided,
+                                     unsigned width, struct keyhash key)
 {
     struct entry e = flat_entry(key, nplaces, width, strided);
     return strided ? in_cells(body, width, e) : in_buckets(body, width, e);
 }
 
 /* Adds a key.  Returns false, and changes nothing, if no slot is empty. */
-static ALWAYS_INLINE bool key_put(uint8_t *body, uint64_t nplaces, bool strided, unsigned width,
-                                  struct keyhash key)
+static LOOP_INLINE bool key_put(uint8_t *body, uint64_t nplaces, bool strided, unsigned width,
+                                struct keyhash key)
 {
     struct entry e = flat_entry(key, nplaces, width, strided);
     if (!strided)
@@ -145,9 +146,9 @@ static ALWAYS_INLINE bool key_put(uint8_t *body, uint64_t nplaces, bool strided,
     return width <= SHORT_MOST ? short_put(body, width, e) : strided_put(body, width, &e);
 }
 
-static ALWAYS_INLINE size_t contains_at(const struct body *b, bool strided, unsigned width,
-                                        const struct keyhash *keys, const struct keyhash *ahead,
-                                        size_t n, bool *answer)
+static LOOP_INLINE size_t contains_at(const struct body *b, bool strided, unsigned width,
+                                      const struct keyhash *keys, const struct keyhash *ahead,
+                                      size_t n, bool *answer)
 {
     const uint8_t *body = b->bytes;
     const uint64_t nplaces = flat_places(b, strided);
@@ -160,9 +161,9 @@ static ALWAYS_INLINE size_t contains_at(const struct body *b, bool strided, unsi
     return found;
 }
 
-static ALWAYS_INLINE int add_at(const struct body *b, bool strided, unsigned width,
-                                const struct keyhash *keys, const struct keyhash *ahead,
-                                size_t n, bool unless_present, bool *answer, size_t *done)
+static LOOP_INLINE int add_at(const struct body *b, bool strided, unsigned width,
+                              const struct keyhash *keys, const struct keyhash *ahead, size_t n,
+                              bool unless_present, bool *answer, size_t *done)
 {
     uint8_t *body = b->bytes;
     const uint64_t nplaces = flat_places(b, strided);
@@ -180,8 +181,8 @@ static ALWAYS_INLINE int add_at(const struct body *b, bool strided, unsigned wid
     return error;
 }
 
-static ALWAYS_INLINE int add_one_at(const struct body *b, bool strided, unsigned width,
-                                    struct keyhash key, struct counters *counters)
+static LOOP_INLINE int add_one_at(const struct body *b, bool strided, unsigned width,
+                                  struct keyhash key, struct counters *counters)
 {
     if (!key_put(b->bytes, flat_places(b, strided), strided, width, key))
         return add_one_by_moves(b, key, strided, counters);
@@ -198,28 +199,26 @@ static ALWAYS_INLINE void prefetch_places(const struct body *b, bool strided,
         key_prefetch(b->bytes, flat_places(b, strided), strided, width, keys[i]);
 }
 
-static void AT(prefetch, cuckoo_keys)(const struct body *b, const struct keyhash *keys,
-                                      size_t n)
+static void cuckoo_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
     prefetch_places(b, false, keys, n);
 }
 
-static void AT(prefetch, strided_keys)(const struct body *b, const struct keyhash *keys,
-                                       size_t n)
+static void strided_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
     prefetch_places(b, true, keys, n);
 }
 
 #if CPU_HAS_AVX2 || CPU_HAS_NEON
 /* Return the width, and tell the compiler which half of the loops it needs. */
-static ALWAYS_INLINE unsigned width_up_to(const struct body *b, unsigned most)
+static LOOP_INLINE unsigned width_up_to(const struct body *b, unsigned most)
 {
     if (b->field[WIDTH] > most)
         __builtin_unreachable();
     return (unsigned)b->field[WIDTH];
 }
 
-static ALWAYS_INLINE unsigned width_above(const struct body *b, unsigned most)
+static LOOP_INLINE unsigned width_above(const struct body *b, unsigned most)
 {
     if (b->field[WIDTH] <= most)
         __builtin_unreachable();
@@ -230,8 +229,8 @@ static ALWAYS_INLINE unsigned width_above(const struct body *b, unsigned most)
 /* Whether a key is in a table of buckets to which other threads write.  An entry that was not
  * found may have moved between its two buckets meanwhile.  Then the version of the pair has
  * changed, and the reader looks again; it never waits for a lock. */
-static ALWAYS_INLINE bool in_buckets_beside(const uint8_t *body, unsigned width, struct entry e,
-                                            const uint32_t *versions)
+static LOOP_INLINE bool in_buckets_beside(const uint8_t *body, unsigned width, struct entry e,
+                                          const uint32_t *versions)
 {
     const uint32_t *version = &versions[table_version_of(e.first, e.second)];
     uint32_t before;
@@ -244,8 +243,8 @@ static ALWAYS_INLINE bool in_buckets_beside(const uint8_t *body, unsigned width,
     return false;
 }
 
-static size_t AT(contain, beside)(const struct body *b, const struct keyhash *keys,
-                                  const struct keyhash *ahead, size_t n, bool *answer)
+static size_t cuckoo_contains_beside(const struct body *b, const struct keyhash *keys,
+                                     const struct keyhash *ahead, size_t n, bool *answer)
 {
     const uint8_t *body = b->bytes;
     const uint64_t nbuckets = b->field[SIZE];
@@ -264,50 +263,48 @@ static size_t AT(contain, beside)(const struct body *b, const struct keyhash *ke
  * which takes two instructions more and saves code. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): an attribute takes none */
 #define LOOPS_AT(name, strided, width, one)                                                    \
-    static size_t AT(contains, name)(const struct body *b, const struct keyhash *keys,         \
-                                     const struct keyhash *ahead, size_t n, bool *answer)      \
+    static size_t name##_contains(const struct body *b, const struct keyhash *keys,            \
+                                  const struct keyhash *ahead, size_t n, bool *answer)         \
     {                                                                                          \
         return contains_at(b, strided, width, keys, ahead, n, answer);                         \
     }                                                                                          \
-    static int AT(add, name)(const struct body *b, const struct keyhash *keys,                 \
-                             const struct keyhash *ahead, size_t n, bool unless_present,       \
-                             bool *answer, size_t *done)                                       \
+    static int name##_add(const struct body *b, const struct keyhash *keys,                    \
+                          const struct keyhash *ahead, size_t n, bool unless_present,          \
+                          bool *answer, size_t *done)                                          \
     {                                                                                          \
-        return unless_present                                                                  \
-                   ? add_at(b, strided, width, keys, ahead, n, true, answer, done)             \
-                   : add_at(b, strided, width, keys, ahead, n, false, answer, done);           \
+        return add_at(b, strided, width, keys, ahead, n, unless_present, answer, done);        \
     }                                                                                          \
-    static one bool AT(contains_one, name)(const struct body *b, struct keyhash key)           \
+    static one bool name##_contains_one(const struct body *b, struct keyhash key)              \
     {                                                                                          \
         return key_is_there(b->bytes, flat_places(b, strided), strided, width, key);           \
     }                                                                                          \
-    static one int AT(add_one, name)(const struct body *b, struct keyhash key,                 \
-                                     struct counters *counters)                                \
+    static one int name##_add_one(const struct body *b, struct keyhash key,                    \
+                                  struct counters *counters)                                   \
     {                                                                                          \
         return add_one_at(b, strided, width, key, counters);                                   \
     }                                                                                          \
-    static NOINLINE int AT(add_absent, name)(const struct body *b, struct keyhash key,         \
-                                             struct counters *counters)                        \
+    static NOINLINE int name##_add_absent(const struct body *b, struct keyhash key,            \
+                                          struct counters *counters)                           \
     {                                                                                          \
         return key_is_there(b->bytes, flat_places(b, strided), strided, width, key)            \
                    ? 0                                                                         \
                    : add_one_at(b, strided, width, key, counters);                             \
     }                                                                                          \
-    CONTAINS_INTEGER(AT(contains_integer, name), AT(contains_one, name))                       \
-    ADD_INTEGER(AT(add_integer, name), AT(add_one, name))                                      \
-    ADD_INTEGER(AT(add_integer_absent, name), AT(add_absent, name))                            \
-    static const struct slot_loops AT(                                                         \
-        loops, name) = { .loops = { .prefetch = strided ? AT(prefetch, strided_keys)           \
-                                                        : AT(prefetch, cuckoo_keys),           \
-                                    .contains = AT(contains, name),                            \
-                                    .contains_one = AT(contains_one, name),                    \
-                                    .contains_integer = AT(contains_integer, name),            \
-                                    .add_one = AT(add_one, name),                              \
-                                    .add_integer = AT(add_integer, name) },                    \
-                         .contains_beside = AT(contain, beside),                               \
-                         .add = AT(add, name),                                                 \
-                         .add_absent = AT(add_absent, name),                                   \
-                         .add_integer_absent = AT(add_integer_absent, name) }
+    CONTAINS_INTEGER(name##_contains_integer, name##_contains_one)                             \
+    ADD_INTEGER(name##_add_integer, name##_add_one)                                            \
+    ADD_INTEGER(name##_add_integer_absent, name##_add_absent)                                  \
+    static const struct slot_loops name##_loops = {                                            \
+        .loops = { .prefetch = strided ? strided_prefetch : cuckoo_prefetch,                   \
+                   .contains = name##_contains,                                                \
+                   .contains_one = name##_contains_one,                                        \
+                   .contains_integer = name##_contains_integer,                                \
+                   .add_one = name##_add_one,                                                  \
+                   .add_integer = name##_add_integer },                                        \
+        .contains_beside = cuckoo_contains_beside,                                             \
+        .add = name##_add,                                                                     \
+        .add_absent = name##_add_absent,                                                       \
+        .add_integer_absent = name##_add_integer_absent                                        \
+    }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
 #if CPU_HAS_AVX2 || CPU_HAS_NEON
@@ -317,8 +314,6 @@ LOOPS_AT(cuckoo_12, false, 12, NOINLINE);
 LOOPS_AT(cuckoo_16, false, 16, inline);
 LOOPS_AT(cuckoo_narrow, false, width_up_to(b, NARROW_MAX - 1), NOINLINE);
 LOOPS_AT(cuckoo_wide, false, width_above(b, NARROW_MAX), NOINLINE);
-LOOPS_AT(strided_10, true, 10, NOINLINE);
-LOOPS_AT(strided_12, true, 12, NOINLINE);
 LOOPS_AT(strided_16, true, 16, inline);
 LOOPS_AT(strided_short, true, width_up_to(b, SHORT_MOST), NOINLINE);
 LOOPS_AT(strided_long, true, width_above(b, SHORT_MOST), NOINLINE);
@@ -330,23 +325,30 @@ LOOPS_AT(strided_any, true, (unsigned)b->field[WIDTH], NOINLINE);
 static const struct slot_loops *slot_loops_at(bool strided, unsigned width)
 {
 #if CPU_HAS_AVX2 || CPU_HAS_NEON
-    switch (width) {
-    case 8: /* strided cells are wider */
-        return &AT(loops, cuckoo_8);
-    case 10:
-        return strided ? &AT(loops, strided_10) : &AT(loops, cuckoo_10);
-    case 12:
-        return strided ? &AT(loops, strided_12) : &AT(loops, cuckoo_12);
-    case 16:
-        return strided ? &AT(loops, strided_16) : &AT(loops, cuckoo_16);
-    default:
-        break;
-    }
     if (strided)
-        return width <= SHORT_MOST ? &AT(loops, strided_short) : &AT(loops, strided_long);
-    return width <= NARROW_MAX ? &AT(loops, cuckoo_narrow) : &AT(loops, cuckoo_wide);
+        return width == 16           ? &strided_16_loops
+               : width <= SHORT_MOST ? &strided_short_loops
+                                     : &strided_long_loops;
+    switch (width) {
+    case 8:
+        return &cuckoo_8_loops;
+    case 10:
+        return &cuckoo_10_loops;
+    case 12:
+        return &cuckoo_12_loops;
+    case 16:
+        return &cuckoo_16_loops;
+    default:
+        return width <= NARROW_MAX ? &cuckoo_narrow_loops : &cuckoo_wide_loops;
+    }
 #else
     (void)width;
-    return strided ? &AT(loops, strided_any) : &AT(loops, cuckoo_any);
+    return strided ? &strided_any_loops : &cuckoo_any_loops;
 #endif
 }
+
+/* The table. */
+#define FLAT_LOOPS                                                                             \
+    {                                                                                          \
+        .at = slot_loops_at                                                                    \
+    }

@@ -1,8 +1,11 @@
 /* wide_slots.h - slots of 17 to 32 bits as lanes of a vector, for the loops of cuckoo and
- * elastic filters that are compiled for each instruction set. */
-#if CPU_HAS_AVX2
-#define wide_slots FOR_CPU(wide_slots)
+ * elastic filters. */
+#ifndef WIDE_SLOTS_H
+#define WIDE_SLOTS_H
 
+#include "slots.h"
+
+#if CPU_HAS_AVX2
 /* Returns the four slots of a bucket, one in each lane of 64 bits. */
 static ALWAYS_INLINE __m256i wide_slots(const uint8_t *body, uint64_t bucket, unsigned width)
 {
@@ -14,4 +17,6 @@ static ALWAYS_INLINE __m256i wide_slots(const uint8_t *body, uint64_t bucket, un
     slots = _mm256_srlv_epi64(slots, _mm256_loadu_si256((const __m256i *)to->bit));
     return _mm256_and_si256(slots, _mm256_set1_epi64x((1LL << width) - 1));
 }
+#endif
+
 #endif

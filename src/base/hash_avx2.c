@@ -1,0 +1,22 @@
+/* hash_avx2.c - XXH3-64 of keys of 8 bytes, by AVX2. */
+#if defined(__x86_64__)
+#include "hash_loops.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi2"))), apply_to = function)
+#else
+#pragma GCC target("avx2,bmi2")
+#endif
+
+void hash_integers_64_avx2(const uint8_t *restrict packed, size_t n, uint64_t flip,
+                           struct keyhash *restrict out)
+{
+    hash_loop_64(packed, n, flip, out);
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int not_for_this_cpu;
+#endif
