@@ -151,12 +151,12 @@ static const char *read_delimiter(const struct value_type *type, const char *val
 }
 
 /* What can be asked of a kind behind its colon, such as --kind chain:factor=4,base=bloom. */
-static const struct kind_part {
+static const struct kind_setting {
     const char *kind, *name;
     const char *value;    /* how help names its value; NULL: it takes none */
     size_t slot;          /* in struct kind_asked */
     uint64_t least, most; /* of a number; 0 and 0: it is a kind */
-} parts[] = {
+} kind_settings[] = {
     { "blocked", "together", NULL, offsetof(struct kind_asked, together), 0, 0 },
     { "elastic", "until", "N", offsetof(struct kind_asked, until), 1, PERHAPS_CAPACITY_MAX },
     { "chain", "factor", "N", offsetof(struct kind_asked, factor), 1, FACTOR_MAX },
@@ -168,18 +168,18 @@ static const struct kind_part {
     { "against", "others", "M", offsetof(struct kind_asked, others), 1, PERHAPS_CAPACITY_MAX },
 };
 
-#define NPARTS (sizeof parts / sizeof *parts)
+#define NSETTINGS (sizeof kind_settings / sizeof *kind_settings)
 
 const char *kind_takes(const char *kind, size_t *at)
 {
     static char text[64];
-    while (*at < NPARTS && strcmp(parts[*at].kind, kind) != 0)
+    while (*at < NSETTINGS && strcmp(kind_settings[*at].kind, kind) != 0)
         ++*at;
-    if (*at == NPARTS)
+    if (*at == NSETTINGS)
         return NULL;
-    const struct kind_part *part = &parts[(*at)++];
-    snprintf(text, sizeof text, "%s%s%s", part->name, part->value ? "=" : "",
-             part->value ? part->value : "");
+    const struct kind_setting *setting = &kind_settings[(*at)++];
+    snprintf(text, sizeof text, "%s%s%s", setting->name, setting->value ? "=" : "",
+             setting->value ? setting->value : "");
     return text;
 }
 
@@ -228,28 +228,28 @@ static const char *not_taken(const char *kind)
 }
 
 /* Reads what is asked of the kind: "factor=4".  Returns NULL or a problem. */
-static const char *read_part(const struct value_type *type, char *word,
-                             struct kind_asked *asked)
+static const char *read_setting(const struct value_type *type, char *word,
+                                struct kind_asked *asked)
 {
     char *value = strchr(word, '=');
-    const struct kind_part *part = parts;
+    const struct kind_setting *setting = kind_settings;
     if (value)
         *value++ = '\0';
-    while (part < parts + NPARTS &&
-           (strcmp(part->kind, asked->name) != 0 || strcmp(part->name, word) != 0))
-        part++;
-    if (part == parts + NPARTS || !value != !part->value)
+    while (setting < kind_settings + NSETTINGS &&
+           (strcmp(setting->kind, asked->name) != 0 || strcmp(setting->name, word) != 0))
+        setting++;
+    if (setting == kind_settings + NSETTINGS || !value != !setting->value)
         return not_taken(asked->name);
-    void *slot = (char *)asked + part->slot;
-    if (!part->value) {
+    void *slot = (char *)asked + setting->slot;
+    if (!setting->value) {
         *(bool *)slot = true;
-    } else if (!part->most) {
+    } else if (!setting->most) {
         const char *base = *(const char **)slot = find_kind(value, strlen(value));
         return base ? NULL : no_such_kind(type->problem);
-    } else if (!read_number(value, slot) || *(uint64_t *)slot < part->least ||
-               *(uint64_t *)slot > part->most) {
-        snprintf(list, sizeof list, "%s: not a whole number from %ju to %ju", part->name,
-                 (uintmax_t)part->least, (uintmax_t)part->most);
+    } else if (!read_number(value, slot) || *(uint64_t *)slot < setting->least ||
+               *(uint64_t *)slot > setting->most) {
+        snprintf(list, sizeof list, "%s: not a whole number from %ju to %ju", setting->name,
+                 (uintmax_t)setting->least, (uintmax_t)setting->most);
         return list;
     }
     return NULL;
@@ -268,7 +268,7 @@ static const char *read_kind_asked(const struct value_type *type, const char *va
     if (value[length])
         rest = words;
     for (char *word; (word = strsep(&rest, ","));) {
-        const char *problem = read_part(type, word, &asked);
+        const char *problem = read_setting(type, word, &asked);
         if (problem)
             return problem;
     }

@@ -323,7 +323,7 @@ PERHAPS_API int perhaps_count_many(const perhaps_filter *filter,
 /* What a filter is made of: perhaps_plan_for() tells it before. */
 struct perhaps_plan {
     const char *kind;
-    const char *base; /* chain, window: the kind of their parts; else NULL */
+    const char *base; /* chain, window, against: the kind of their parts; else NULL */
     uint64_t capacity;
     double fpr;           /* asked */
     double fpr_predicted; /* with 'capacity' keys, in expectation: <= fpr */
@@ -346,9 +346,9 @@ struct perhaps_stats {
     uint64_t memory_nbytes;   /* of the body, with its directories and those of all parts */
     double bits_per_key;      /* of this memory, for each key that is in; 0 if none is */
     double fpr_now;           /* from the actual fill */
-    uint64_t parts;           /* layers of a chain, generations of a window; else 0 */
-    uint64_t stale;           /* entries of removed keys that had to stay; elastic: at most */
-    uint64_t failed_adds;     /* that met PERHAPS_ERR_FULL, _COPIES or _MEMORY */
+    uint64_t parts;       /* layers of a chain, generations of a window, 2 of against; else 0 */
+    uint64_t stale;       /* entries of removed keys that had to stay; elastic: at most */
+    uint64_t failed_adds; /* that met PERHAPS_ERR_FULL, _COPIES or _MEMORY */
     uint64_t unmatched_removals; /* that met PERHAPS_ERR_NOT_FOUND */
     bool mapped;                 /* from a file */
     bool shared;                 /* several threads may write; if mapped, processes, too */

@@ -138,8 +138,9 @@ PERHAPS_API unsigned perhaps_abilities_of(const perhaps_filter *filter);
  * two milliseconds more, since it plans a part again.  Measured for large bodies: 'fpr_now' is
  * true to 1 % at an fpr of 1 %, and to 4 % at 1e-6. */
 
-/* Fills in *stats for one part of a filter: a layer of a chain, a generation of a window; the
- * newest is 0.  Returns false, and leaves *stats alone, if there is no such part. */
+/* Fills in *stats for one part of a filter: a layer of a chain, a generation of a window, one
+ * of the two of against; the newest is 0.  Returns false, and leaves *stats alone, if there is
+ * no such part. */
 PERHAPS_API bool perhaps_part(const perhaps_filter *filter, size_t index,
                               struct perhaps_stats *stats);
 

@@ -1,7 +1,7 @@
 /* fd.h - open files: every byte is read and written, and a signal ends nothing.
  *
  * A system call may do less than was asked for, or nothing when a signal comes (EINTR).  All of
- * these go on then, and so does no caller by itself. */
+ * these go on then, so that no caller has to. */
 #ifndef FD_H
 #define FD_H
 

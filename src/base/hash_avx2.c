@@ -5,6 +5,7 @@
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi2"))), apply_to = function)
 #else
+#pragma GCC push_options
 #pragma GCC target("avx2,bmi2")
 #endif
 
@@ -16,6 +17,8 @@ void hash_integers_64_avx2(const uint8_t *restrict packed, size_t n, uint64_t fl
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#else
+#pragma GCC pop_options
 #endif
 #else
 typedef int not_for_this_cpu;

@@ -9,6 +9,7 @@
     __attribute__((target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))),                   \
     apply_to = function)
 #else
+#pragma GCC push_options
 #pragma GCC target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 
@@ -82,6 +83,8 @@ void hash_integers_64_avx512(const uint8_t *restrict packed, size_t n, uint64_t 
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#else
+#pragma GCC pop_options
 #endif
 #else
 typedef int not_for_this_cpu;

@@ -3,7 +3,7 @@
  * Sizes (Swamidass, Baldi: Mathematical Correction for Fingerprint Similarity Measures to
  * Improve Chemical Retrieval, J. Chem. Inf. Model. 2007; Papapetrou, Siberski, Nejdl:
  * Cardinality Estimation and Dynamic Length Adaptation for Bloom Filters, Distrib. Parallel
- * Databases 2010).  Let a key mark a given cell with the chance c, and q = 1 - c.  Of n keys
+ * Databases 2010).  Let a key pick a given cell with the chance c, and q = 1 - c.  Of n keys
  * none picks it with the chance q^n, so the share Z of unpicked cells has the mean q^n, and
  *
  *   n = log Z / log q                                                                      (1)

@@ -6,7 +6,7 @@
 #include <perhaps.h>
 #include <perhaps_sets.h>
 
-/* How the keys of a filter mark cells.  A cell is a bit, a counter, or a fingerprint in a pair
+/* How the keys of a filter pick cells.  A cell is a bit, a counter, or a fingerprint in a pair
  * of buckets. */
 struct picking {
     double cells;

@@ -115,8 +115,8 @@ static int pile_listed(perhaps_builder *b)
     const unsigned words = b->pile.options.words;
     struct taken taken = { 0 };
     int error = 0;
-    for (unsigned part = 0; part < PILE_RANGES && !error; part += EACH) {
-        error = pile_take(&b->pile, part, part + EACH, &taken);
+    for (unsigned range = 0; range < PILE_RANGES && !error; range += EACH) {
+        error = pile_take(&b->pile, range, range + EACH, &taken);
         for (uint64_t i = 0; i < taken.n && !error; i++) {
             const uint64_t *from = taken.records + i * words;
             struct keyhash key = against_second((struct keyhash){ *from, from[words - 1] });

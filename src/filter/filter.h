@@ -5,9 +5,9 @@
  * equality and statistics are written once, over this struct.  A kind supplies the rest:
  * kind.h.
  *
- * Two things go beyond one flat body.  A composite has parts, which are filters under the same
- * hash.  A filter that grows in place keeps the memory that it took later in its 'state', and
- * gives the bytes of its body piece by piece: next_piece(). */
+ * Two things go beyond one flat body.  A composite has parts, which are filters: usually under
+ * the same hash.  A filter that grows in place keeps the memory that it took later in its
+ * 'state', and gives the bytes of its body piece by piece: next_piece(). */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -78,7 +78,7 @@ struct perhaps_filter {
     uint8_t limit_lock;  /* of a shared filter: taken near the key limit, and to grow */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
-     * bytes of locks or queues.  NULL for other filters. */
+     * bytes of locks and versions.  NULL for other filters. */
     void *writers;
 };
 
@@ -92,7 +92,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
 
-/* Makes a filter that is complete a set: to add a key that is there changes nothing, and none
+/* Turns a complete filter into a set: to add a key that is there changes nothing, and none
  * can be removed.  For those who asked neither for removal nor for counts.  Changes nothing in
  * kinds that store no copies anyway. */
 void filter_become_set(perhaps_filter *f);
@@ -217,8 +217,7 @@ static inline bool kind_takes_hash(const struct filter_kind *kind, uint32_t hash
 /* ---- change.c -------------------------------------------------------------------------- */
 
 /* Does with a filter what is done with no keys: clears it; or rotates, advances or sets back a
- * window.
- * Returns 0 or PERHAPS_ERR_UNSUPPORTED. */
+ * window.  Returns 0 or PERHAPS_ERR_UNSUPPORTED. */
 int filter_change(perhaps_filter *f, enum deed deed, uint64_t time);
 
 /* Does once more what was recorded, n times, to a filter that is as it was before.  It was done

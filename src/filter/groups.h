@@ -119,7 +119,7 @@ enum { TAIL_NBYTES = 64, FOLDED_BANDS_MAX = 8 };
 struct folded {
     uint64_t nbytes;                /* how many bytes */
     uint64_t picked;                /* how many of their bits are set */
-    double rates[FOLDED_BANDS_MAX]; /* for each part of the body, the sum of its blocks' fprs */
+    double rates[FOLDED_BANDS_MAX]; /* for each band of the body, the sum of its blocks' fprs */
     _Alignas(8) uint8_t tail[TAIL_NBYTES]; /* how the body ends, if there is no more of it */
 };
 
@@ -166,7 +166,7 @@ struct folds {
 /* Operations of kinds of which two filters can be compared, since a key picks cells that depend
  * on the geometry and the hash alone.  None may be NULL. */
 struct compares {
-    /* Tells how keys mark the cells of such a filter. */
+    /* Tells how keys pick the cells of such a filter. */
     void (*picking)(const struct geometry *g, struct picking *picking);
 
     /* Counts the picked cells of two filters that have the same geometry when they are made

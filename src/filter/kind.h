@@ -55,9 +55,9 @@ struct filter_kind {
 
     /* -- Every kind has these -- */
 
-    /* Chooses the fields for g->capacity and g->fpr, which are in their ranges (all other
-     * members are 0, but 'base' and 'first' may be set), and writes to
-     * why[160] one line that explains the choice.  A composite plans for the base g->base, or
+    /* Chooses the fields for g->capacity and g->fpr, which are in their ranges.  All other
+     * members are 0, but 'base' and 'first' may be set.  Writes to why[160] one line that
+     * explains the choice.  A composite plans for the base g->base, or
      * if that is NULL for its usual one.  Returns 0, PERHAPS_ERR_LIMIT, PERHAPS_ERR_ARGUMENT
      * for a bad value in the options of this kind, or PERHAPS_ERR_UNSUPPORTED if it is built
      * once and stores no values, and the options ask for these. */

@@ -6,8 +6,9 @@
  * - 'keys' are n hashes to work on, in order.  'ahead' are n hashes of keys that come later:
  *   while the loop works on keys[i], it prefetches what ahead[i] will need.  If no keys come
  *   later, the caller passes ahead == keys.
- * - A loop reads and writes only the bytes of the body.  Its answers and the bits that it
- *   leaves are those of the scalar loop.
+ * - A loop reads and writes only the bytes of the body, the locks of its writers, and the
+ *   counts that it is given.  Its answers and the bits that it leaves are those of the scalar
+ *   loop.
  * - It sets answer[i] for every i < n: to whether the key is perhaps there, or, if it adds, to
  *   whether the key was there before.
  * - If other threads may write the body meanwhile, a loop reads it in aligned words, so that

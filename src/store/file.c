@@ -29,12 +29,13 @@ struct perhaps_source file_source(int *fd, uint64_t nbytes)
 
 void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
 {
+    uint64_t done;
     struct stat st; /* opening a pipe would wait for, or disturb, who writes into it */
     memset(bytes, 0, HEADER_NBYTES);
     int fd = stat(path, &st) || !S_ISREG(st.st_mode) ? -1 : open_at_once(path, O_RDONLY);
     if (fd < 0)
         return;
-    if (pread(fd, bytes, HEADER_NBYTES, 0) < 0)
+    if (read_some(fd, bytes, HEADER_NBYTES, 0, &done))
         memset(bytes, 0, HEADER_NBYTES);
     close(fd);
 }

@@ -19,9 +19,7 @@
  * at once, so a crash leaves the old or the new one. */
 static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
 {
-    if (pwrite(fd, bytes, HEADER_NBYTES, 0) != HEADER_NBYTES || sync_data(fd))
-        return PERHAPS_ERR_IO;
-    return 0;
+    return write_at(fd, bytes, HEADER_NBYTES, 0) || sync_data(fd) ? PERHAPS_ERR_IO : 0;
 }
 
 /* Sets *is_flagged to whether the header has the flag 'in place', and sets the flag if it has

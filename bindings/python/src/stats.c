@@ -8,7 +8,7 @@ static PyTypeObject *stats_type, *plan_type;
 
 static PyStructSequence_Field plan_fields[] = {
     { "kind", "its name" },
-    { "base", "chain, window: the kind of their parts; else None" },
+    { "base", "chain, window, against: the kind of their parts; else None" },
     { "capacity", "how many keys it is for" },
     { "fpr", "the rate that was asked for" },
     { "fpr_predicted", "the rate with 'capacity' keys, in expectation" },
@@ -20,7 +20,7 @@ static PyStructSequence_Field plan_fields[] = {
 
 static PyStructSequence_Field stats_fields[] = {
     { "kind", "its name" },
-    { "base", "chain, window: the kind of their parts; else None" },
+    { "base", "chain, window, against: the kind of their parts; else None" },
     { "capacity", "how many keys it is for" },
     { "keys", "how many are in: adds that found a key to be new" },
     { "keys_different", "how many were added: those that seemed to be there, too" },
@@ -29,7 +29,7 @@ static PyStructSequence_Field stats_fields[] = {
     { "load", "the share of bits or slots in use, 0 to 1" },
     { "memory_nbytes", "what it takes" },
     { "bits_per_key", "of this memory, for each key that is in" },
-    { "parts", "layers of a chain, generations of a window; else 0" },
+    { "parts", "layers of a chain, generations of a window, 2 of against; else 0" },
     { "hash", "'xxh3-64', 'sip', ..." },
     { "shared", "whether several threads can add at once" },
     { "mapped", "whether it is mapped from a file" },

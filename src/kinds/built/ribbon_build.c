@@ -23,7 +23,7 @@ struct layer {
     uint64_t slots;
     unsigned region_bits;
     unsigned regions_each; /* how many regions a task has */
-    unsigned parts_each;   /* and how many parts of the pile */
+    unsigned ranges_each;  /* and how many ranges of the pile */
     const struct pile *from;
     struct pile *to;
     uint8_t *thresholds; /* 4 to a byte */
@@ -120,9 +120,9 @@ static void hand_end(const void *context, void *argument,
 /* Returns how many bytes a thread takes to solve a region. */
 static uint64_t hand_nbytes(const struct layer *layer)
 {
-    uint64_t keys = pile_largest(layer->from, layer->parts_each);
+    uint64_t keys = pile_largest(layer->from, layer->ranges_each);
     uint64_t records = keys * layer->form.words * sizeof(uint64_t), slots = region_slots(layer);
-    return records + records / layer->parts_each +
+    return records + records / layer->ranges_each +
            slots * (sizeof(uint64_t) + sizeof(uint32_t)) +
            blocks_nbytes(slots * layer->regions_each, layer->b->g->field[ROW_BITS]);
 }
@@ -170,16 +170,16 @@ static uint64_t records_until(const struct layer *layer, const uint64_t *records
     return low;
 }
 
-/* A task: the regions of some parts of the pile. */
+/* A task: the regions of some ranges of the pile. */
 static int solve_regions(void *context, void *argument, uint64_t task)
 {
     const struct layer *layer = context;
     struct hand *hand = argument;
     const struct ribbon_solver *solver = cpu_loops[layer->b->cpu].solver;
     struct ribbon_matrix *matrix = &hand->matrix;
-    unsigned part = (unsigned)task * layer->parts_each;
+    unsigned range = (unsigned)task * layer->ranges_each;
     uint64_t done = 0, row_bits = layer->b->g->field[ROW_BITS];
-    int error = pile_take(layer->from, part, part + layer->parts_each, &hand->taken);
+    int error = pile_take(layer->from, range, range + layer->ranges_each, &hand->taken);
     for (unsigned i = 0; i < layer->regions_each && !error; i++) {
         uint64_t region = task * layer->regions_each + i, first = region * matrix->slots;
         uint8_t *threshold = hand->threshold + i * (matrix->slots / RIBBON_BUCKET);
@@ -209,14 +209,14 @@ static int deliver_regions(void *context, void *argument, uint64_t task)
     if (!layer->number)
         b->keys += hand->taken.n;
     int error = b->write(b->context, hand->blocks, hand->blocks_nbytes);
-    pile_forget(layer->from, (unsigned)(task + 1) * layer->parts_each);
+    pile_forget(layer->from, (unsigned)(task + 1) * layer->ranges_each);
     return error ? error : b->progress(b->context, hand->taken.n);
 }
 
 /* Solves all regions of a layer, with as many threads as the memory allows. */
 static int build_layer(struct layer *layer)
 {
-    const struct tasks tasks = { .ntasks = PILE_RANGES / layer->parts_each,
+    const struct tasks tasks = { .ntasks = PILE_RANGES / layer->ranges_each,
                                  .context = layer,
                                  .work = solve_regions,
                                  .deliver = deliver_regions };
@@ -305,7 +305,7 @@ static int build_layers(struct ribbon *r, const struct pile **rest)
         layer.region_bits = ribbon_region_bits(layer.slots);
         unsigned bits = layer.region_bits < PILE_BITS ? layer.region_bits : PILE_BITS;
         layer.regions_each = 1U << (layer.region_bits - bits);
-        layer.parts_each = 1U << (PILE_BITS - bits);
+        layer.ranges_each = 1U << (PILE_BITS - bits);
         thresholds += ribbon_thresholds_nbytes(layer.slots);
         pile_end(layer.to);
         pile_begin(layer.to, &r->small);

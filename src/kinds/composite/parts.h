@@ -1,5 +1,5 @@
-/* parts.h - what the composite kinds, chain and window, share.  Their parts are filters of one
- * kind with the same hash, which are asked one after the other. */
+/* parts.h - what composite kinds share.  The parts of a chain or window are filters of one kind
+ * with the same hash, which are asked one after the other. */
 #ifndef PARTS_H
 #define PARTS_H
 

@@ -1,10 +1,10 @@
 /* cpu_loops.h - the inner loops of all kinds, for each instruction set.
  *
  * Loops are plain C in the folders of their families (lines/lines_loops.h and so on), with
- * #if where an instruction set has something better.  loops_scalar.c, loops_avx2.c, ...
- * include them, each once, and tell the compiler by a pragma which instructions it may use,
- * so that no file needs flags of its own.  Nothing else may use these instructions: all that
- * such a file defines is static, except for its table. */
+ * #if where an instruction set has something better.  loops_scalar.c, loops_avx2.c, ... each
+ * include those that gain by its instructions, behind a pragma that allows these where a
+ * compiler needs one: so no file needs a flag such as -mavx2.  Nothing else may use these
+ * instructions: all that such a file defines is static, except for its table. */
 #ifndef CPU_LOOPS_H
 #define CPU_LOOPS_H
 
@@ -26,7 +26,8 @@ struct cpu_loops {
     const struct cell_loops *cells;
     const struct flat_loops *flat;
     const struct loops *elastic;
-    const struct ribbon_loops *ribbon; /* by cpu_that_counts() */
+    const struct ribbon_loops
+        *ribbon; /* of cpu_that_counts(), not of f->cpu: some count bits */
     const struct ribbon_solver *solver;
 };
 

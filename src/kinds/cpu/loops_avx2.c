@@ -6,6 +6,7 @@
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi2"))), apply_to = function)
 #else
+#pragma GCC push_options
 #pragma GCC target("avx2,bmi2")
 #endif
 
@@ -21,6 +22,8 @@
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#else
+#pragma GCC pop_options
 #endif
 
 const struct unit_loops loops_avx2 = {

@@ -9,6 +9,7 @@
     __attribute__((target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))),                   \
     apply_to = function)
 #else
+#pragma GCC push_options
 #pragma GCC target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
 
@@ -29,6 +30,8 @@
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#else
+#pragma GCC pop_options
 #endif
 
 const struct unit_loops loops_avx512 = {

@@ -1,5 +1,5 @@
-/* unit.h - what each of the files begins with that compile the loops for one instruction
- * set, and what it exports.  CPU_HAS_AVX2 and so on are 1 if the instructions may be used. */
+/* unit.h - each file that compiles the loops of an instruction set includes this first; and the
+ * type of what it exports.  CPU_HAS_AVX2 and so on are 1 if the instructions may be used. */
 #ifndef UNIT_H
 #define UNIT_H
 

@@ -11,7 +11,8 @@
  *                . x . . . . . . . . . . . . . .
  *
  * Limits: 8 bands, 16 bits a line.  The union of two filters is the OR of their bodies.
- * Invariant: all bits of every added key are set; only perhaps_clear() clears bits. */
+ * Invariant: all bits of every key that is in are set.  Bits are cleared by perhaps_clear(),
+ * and by an intersection, which takes keys out. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

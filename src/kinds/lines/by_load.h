@@ -7,7 +7,7 @@
 
 struct geometry;
 
-/* A line of this load or more counts as full: its fpr is 1. */
+/* A block of this load or more counts as full: its fpr is 1. */
 enum { LOAD_MAX = 512 };
 
 /* The fpr of a block by its load. */
@@ -31,9 +31,9 @@ double by_load_mean(const struct by_load *b, double bands);
  * bands, plus five deviations, is at most fpr. */
 bool by_load_may_keep(const struct by_load *b, double bands, double fpr);
 
-/* Checks whether the fpr is kept for all seeds but one in 10^9.  The bands are independent.  If
- * their product is too large, then most often because all of them are a little too large, or
- * because one of them is: the bound is taken for both cases. */
+/* Checks whether the fpr is kept for all seeds but one in 10^9.  The bands are independent.
+ * Their product is too large mostly because all of them are a little too large, or because one
+ * is far too large: the bound is taken for both cases. */
 bool by_load_keeps(const struct by_load *b, double bands, double fpr);
 
 #endif

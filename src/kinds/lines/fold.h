@@ -3,7 +3,7 @@
  *
  *   floor(floor(x * n f / 2^64) / f) = floor(x * n / 2^64)
  *
- * So the mark of a key that lies in unit u of n f units lies in unit u / f of n units.  Joining
+ * So the pick of a key that lies in unit u of n f units lies in unit u / f of n units.  Joining
  * each 'factor' adjacent units makes, bit for bit, the body that would have been there if the
  * filter had had n units from the beginning.
  *

@@ -242,7 +242,7 @@ void lines_picking(const struct geometry *g, unsigned cells, struct picking *m);
  * whose cells were all picked before. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
 
-/* Returns how many of 'keys' different keys mark a cell when they are added, in expectation. */
+/* Returns how many of 'keys' different keys pick a cell when they are added, in expectation. */
 double lines_counted(const struct geometry *g, unsigned cells, double keys);
 
 /* Returns the most keys, 'most' at most, with which the mean fpr over all seeds is kept. */

@@ -1,6 +1,6 @@
 /* lines_loops.h - the loops of blocked and counting filters.
  *
- * Of a line that is aligned to 64 bytes, and of the mark of a key:
+ * They are made of these functions of one line, aligned to 64 bytes, and the mark of a key:
  *   bool line_has(b, line, mark)      returns whether the key's bits are all set
  *   bool line_add(b, line, mark)      sets them; returns whether all were set before
  *   bool counters_have(b, line, mark) returns whether none of the key's counters is zero
@@ -40,14 +40,14 @@ static LOOP_INLINE bool some_bit(line_words x, line_words of)
 }
 
 /* Returns the row of a key's walk.  Start and stride are adjacent bits of the mark, so they
- * give the row at once; in 32 bits they are the highest ones. */
+ * give the row at once: they are the highest 7 of the lower 32 bits. */
 static LOOP_INLINE const void *row_of(const struct body *b, uint64_t mark)
 {
     const struct walks *w = b->table;
     return w->row[(uint32_t)mark >> WALK_SHIFT];
 }
 
-/* Returns a line of ones.  From here they take one instruction, as a constant three. */
+/* Returns a line of ones.  Loaded from here they take one instruction, as a constant three. */
 static LOOP_INLINE const void *ones_of(const struct body *b)
 {
     return ((const struct walks *)b->table)->ones;
