@@ -131,8 +131,12 @@ goes_on_at() {
     check "all before it are in" [ "$("$program" query -c $at/urls before)" = $((line - 1)) ]
     tail -n "+$line" all | "$program" add -q $at/urls
     check "and then all are" [ "$("$program" query -c $at/urls all)" = 200000 ]
+    # What the broken run held is counted, too, until it is found by the bits.
     run info --json $at/urls
-    check "each counted once: $(field keys out)" [ "$(field keys out)" -le 200000 ]
+    line=$(field keys out)
+    run add -q $at/urls all
+    run info --json $at/urls
+    check "none is counted again: $line, $(field keys out)" [ "$(field keys out)" -le "$line" ]
 }
 has_keys() { [ "$("$program" info --json $at/urls | sed -n 's/.*"keys": *\([0-9]*\).*/\1/p')" -ge "$1" ]; }
 test_goes_on() { on_one goes_on_at; }
