@@ -128,6 +128,10 @@ struct contender {
      * the keys builds it already. */
     bool (*finish)(void *filter);
 
+    /* Opens the bytes of a filter that is finished, and returns whether it has the one key.
+     * NULL: they were never closed. */
+    bool (*reopened)(const void *filter, const struct perhaps_keys *key);
+
     /* Returns the seconds that the last call took.  A filter in another process takes its own
      * time, since ours would include the way there and back.  NULL: the caller's clock. */
     double (*seconds)(const void *filter);

@@ -1,5 +1,5 @@
 /* perhaps-bench - measures all kinds and their peers at all sizes and rates in one run; or the
- * filters that grow, while they grow (grow.h). */
+ * filters that grow, while they grow (grow.h); or many small ones (small.c). */
 #include <err.h>
 #include <math.h>
 #include <perhaps_build.h>
@@ -22,6 +22,7 @@ static struct settings settings;
 static const char usage[] =
     "usage: perhaps-bench [OPTION...]\n"
     "       perhaps-bench grow [OPTION...]\n"
+    "       perhaps-bench small [OPTION...]\n"
     "       perhaps-bench lines N             prints lines, for cli_bench.sh\n"
     "       perhaps-bench bits                prints bits a key by rate, for plot.sh\n"
     "Measures filters, each beside bare memory accesses over as many bytes.\n\n"
@@ -33,7 +34,7 @@ static const char usage[] =
     "                    a builder that takes as many\n"
     "                    [1 and as many as there are CPUs]\n"
     "  --peers           all peers, also those that take long or are no C\n"
-    "  --repeat R        passes of which the best counts [5; grow: 3]\n"
+    "  --repeat R        passes of which the best counts [5; grow: 3; small: 30]\n"
     "  --kind K[,K...]   only these kinds and peers\n"
     "  --key-bytes B     bytes of a key: 8 to 64 [8]\n"
     "  --hashed          keys of 16 bytes that are hashed already\n"
@@ -42,7 +43,11 @@ static const char usage[] =
     "  --help\n\n"
     "grow: those that grow (and a window), from --start keys [1000] to --keys [10M]: memory\n"
     "and rate as the keys come, times beside a filter of fixed size, pauses, removals.  It\n"
-    "takes --repeat and what stands behind that, too.\n";
+    "takes --repeat and what stands behind that, too.\n\n"
+    "small: filters of few --keys [10,1k,20k,100k] at 1 %, from the first call to the last: "
+    "to\n"
+    "make and fill one, its bytes, to open it and ask for a key; beside RocksDB's.  It takes\n"
+    "--repeat, --key-bytes and --json, too.\n";
 
 static const struct option_row bench_options[] = {
     { "keys", .list = &settings.keys, LIST_MAX, 1000, 1e12, "1M,10M,100M", "200k" },
@@ -59,6 +64,12 @@ static const struct option_row grow_options[] = {
     { "keys", .list = &settings.keys, 1, 1000, 1e12, "10M", "200k" },
     { "start", .list = &settings.start, 1, 1, 1e12, "1000" },
     { "repeat", .list = &settings.repeat, 1, 1, 1000, "3", "1" },
+    { 0 },
+};
+
+static const struct option_row small_options[] = {
+    { "keys", .list = &settings.keys, LIST_MAX, 1, 1e9, "10,1k,20k,100k", "10,1k" },
+    { "repeat", .list = &settings.repeat, 1, 1, 1000, "30", "1" },
     { 0 },
 };
 
@@ -320,9 +331,38 @@ static void print_bits(void)
     }
 }
 
+/* The usual table, and what follows it.  Returns whether an answer was wrong. */
+static bool table_all(const struct settings *all, json_t *facts)
+{
+    bool wrong = measure_all(facts);
+    if (!all->hashed && !all->body_nbytes.count)
+        wrong |= pairs_all(all, facts);
+    return wrong;
+}
+
+/* What is measured: the first word of the command line, or the usual if that is none. */
+static const struct mode {
+    const char *name;
+    const struct option_row *options;
+    bool (*measure)(const struct settings *settings, json_t *facts);
+} modes[] = {
+    { "", bench_options, table_all },
+    { "grow", grow_options, grow_all },
+    { "small", small_options, small_all },
+};
+
+static const struct mode *mode_named(const char *name)
+{
+    for (size_t i = 1; i < sizeof modes / sizeof *modes; i++)
+        if (name && !strcmp(name, modes[i].name))
+            return &modes[i];
+    return modes;
+}
+
 int main(int argc, char **argv)
 {
-    bool grows = argc > 1 && !strcmp(argv[1], "grow");
+    const struct mode *mode = mode_named(argv[1]);
+    const int named = mode != modes;
     if (argc > 1 && !strcmp(argv[1], "lines")) {
         print_lines(argv[2]);
         return 0;
@@ -332,8 +372,8 @@ int main(int argc, char **argv)
         return 0;
     }
     signal(SIGPIPE, SIG_IGN); /* a peer that has ended is a row with a problem */
-    options_read(argc - grows, argv + grows, usage, grows ? grow_options : bench_options,
-                 common_options, &settings.quick);
+    options_read(argc - named, argv + named, usage, mode->options, common_options,
+                 &settings.quick);
     complete();
     json_t *facts = report_machine();
     json_object_update_new(
@@ -343,9 +383,7 @@ int main(int argc, char **argv)
                   (json_int_t)settings.repeat.at[0], "queries_a_pass_and_thread",
                   (json_int_t)settings.rounds * (json_int_t)settings.piece, "keys_a_piece",
                   (json_int_t)settings.piece, "ring", RING));
-    bool wrong = grows ? grow_all(&settings, facts) : measure_all(facts);
-    if (!grows && !settings.hashed && !settings.body_nbytes.count)
-        wrong |= pairs_all(&settings, facts);
+    bool wrong = mode->measure(&settings, facts);
     report_close(facts, settings.json);
     return wrong;
 }

@@ -69,16 +69,20 @@ rocksdb::Slice slice_at(const perhaps_keys *keys, size_t i)
     return rocksdb::Slice(bytes, keys->key_nbytes);
 }
 
-/* Makes a builder without keys, for the bottommost level, where RocksDB has most of its keys.
- * With -1 the Ribbon policy takes Ribbon filters at all levels. */
+/* With -1 the Ribbon policy takes Ribbon filters at all levels. */
+void make_policy(Filter *filter)
+{
+    filter->policy.reset(filter->ribbon
+                             ? rocksdb::NewRibbonFilterPolicy(filter->bits_per_key, -1)
+                             : rocksdb::NewBloomFilterPolicy(filter->bits_per_key));
+}
+
+/* Makes a builder without keys, for the bottommost level, where RocksDB has most of its keys. */
 void make_builder(Filter *filter)
 {
     rocksdb::BlockBasedTableOptions options;
     rocksdb::FilterBuildingContext context(options);
     context.is_bottommost = true;
-    filter->policy.reset(filter->ribbon
-                             ? rocksdb::NewRibbonFilterPolicy(filter->bits_per_key, -1)
-                             : rocksdb::NewBloomFilterPolicy(filter->bits_per_key));
     filter->builder.reset(filter->policy->GetBuilderWithContext(context));
 }
 
@@ -89,6 +93,7 @@ void choose_bits(Filter *filter, double fpr)
     double low = 1, high = 64;
     for (int i = 0; i < 20; i++) {
         filter->bits_per_key = (low + high) / 2;
+        make_policy(filter);
         make_builder(filter);
         size_t nbytes = filter->builder->CalculateSpace(filter->capacity);
         bool enough = filter->builder->EstimatedFpRate(filter->capacity, nbytes) <= fpr;
@@ -103,6 +108,7 @@ const char *create(const contender *self, const task *task, void **made)
     filter->ribbon = self->name[8] == 'r';
     filter->capacity = static_cast<size_t>(task->capacity);
     choose_bits(filter, task->fpr);
+    make_policy(filter);
     make_builder(filter);
     *made = filter;
     return nullptr;
@@ -175,6 +181,14 @@ size_t ask_batched(void *opaque, const perhaps_keys *keys)
     return found;
 }
 
+bool reopened(const void *opaque, const perhaps_keys *key)
+{
+    auto filter = static_cast<const Filter *>(opaque);
+    std::unique_ptr<rocksdb::FilterBitsReader> reader(
+        filter->policy->GetFilterBitsReader(filter->contents));
+    return reader->MayMatch(slice_at(key, 0));
+}
+
 contender contender_named(const char *name)
 {
     contender made = {};
@@ -190,6 +204,7 @@ contender contender_named(const char *name)
     made.ask[SINGLE] = ask;
     made.ask[BATCHED] = ask_batched;
     made.finish = finish;
+    made.reopened = reopened;
     return made;
 }
 

@@ -39,6 +39,10 @@ void report_close(json_t *facts, const char *path);
  * whether a filter gave a wrong answer. */
 bool grow_all(const struct settings *settings, json_t *facts);
 
+/* Measures many small filters, prints the table and adds the results to 'facts'.  Returns
+ * whether a filter gave a wrong answer. */
+bool small_all(const struct settings *settings, json_t *facts);
+
 /* Measures calls with two filters, prints the table and adds the results to 'facts'.  Returns
  * whether an answer was wrong. */
 bool pairs_all(const struct settings *settings, json_t *facts);
