@@ -11,17 +11,18 @@
 
 #define HUGE_PAGE_NBYTES ((size_t)2 << 20)
 
-/* From this size on the system's allocator maps memory.  The kernel zeroes a mapped page when
- * it is first written to, so making a large filter does not take the time to zero all of it. */
-#define MAPPED_NBYTES ((size_t)64 << 10)
-
 static void *map_zeros(size_t nbytes)
 {
     void *map = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* Maps memory that begins at a multiple of the size of a huge page, or returns NULL.  To reach
+/* From the size of a huge page on the system's allocator maps memory: the kernel zeroes a page
+ * when it is first written to, so making a large filter does not take the time to zero all of
+ * it.  What is smaller comes from the C library, which gives out again what was released: to
+ * map and touch a page takes longer than to zero ten.
+ *
+ * This maps memory that begins at a multiple of the size of a huge page, or returns NULL.  To reach
  * this alignment it maps one huge page more than asked, and unmaps what is too much. */
 static void *allocate_huge_pages(size_t nbytes)
 {
@@ -40,15 +41,17 @@ static void *allocate_huge_pages(size_t nbytes)
     return map + before;
 }
 
+static void *system_allocate_scratch(size_t nbytes)
+{
+    return nbytes >= HUGE_PAGE_NBYTES ? allocate_huge_pages(nbytes)
+                                      : aligned_alloc(64, round_up(nbytes, 64));
+}
+
 static void *system_allocate(void *context, size_t nbytes)
 {
+    void *memory = system_allocate_scratch(nbytes);
     (void)context;
-    if (nbytes >= HUGE_PAGE_NBYTES)
-        return allocate_huge_pages(nbytes);
-    if (nbytes >= MAPPED_NBYTES)
-        return map_zeros(nbytes);
-    void *memory = aligned_alloc(64, round_up(nbytes, 64));
-    if (memory)
+    if (memory && nbytes < HUGE_PAGE_NBYTES)
         memset(memory, 0, nbytes);
     return memory;
 }
@@ -58,8 +61,6 @@ static void system_release(void *context, void *memory, size_t nbytes)
     (void)context;
     if (nbytes >= HUGE_PAGE_NBYTES)
         munmap(memory, round_up(nbytes, HUGE_PAGE_NBYTES));
-    else if (nbytes >= MAPPED_NBYTES)
-        munmap(memory, nbytes);
     else
         free(memory);
 }
@@ -95,13 +96,20 @@ static bool is_system(const struct perhaps_allocator *allocator)
     return allocator->allocate == system_allocate;
 }
 
-void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
+void *allocate_scratch(const struct perhaps_allocator *allocator, uint64_t nbytes)
 {
     if (nbytes > SIZE_MAX - ALIGNMENT)
         return NULL;
     if (is_system(allocator))
+        return system_allocate_scratch((size_t)nbytes);
+    return align(allocator->allocate(allocator->context, (size_t)nbytes + ALIGNMENT));
+}
+
+void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
+{
+    if (is_system(allocator) && nbytes <= SIZE_MAX - ALIGNMENT)
         return system_allocate(NULL, (size_t)nbytes);
-    void *memory = align(allocator->allocate(allocator->context, (size_t)nbytes + ALIGNMENT));
+    void *memory = allocate_scratch(allocator, nbytes);
     if (memory && !allocator->zeroes)
         memset(memory, 0, (size_t)nbytes);
     return memory;

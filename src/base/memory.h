@@ -14,6 +14,9 @@ struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *all
  * not enough memory. */
 void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
 
+/* Returns the same, but of bytes that may have any value: for work that writes them first. */
+void *allocate_scratch(const struct perhaps_allocator *allocator, uint64_t nbytes);
+
 /* Releases what allocate() returned for 'nbytes' bytes.  NULL is allowed.  Leaves errno alone,
  * since it often runs on the way out of a function that failed. */
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);

@@ -22,17 +22,6 @@ static bool wants_copies(unsigned needs)
     return needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
 }
 
-/* Sets what the caller left to us. */
-static void choose(struct perhaps_build_options *how)
-{
-    const uint64_t least = (uint64_t)1 << 20;
-    if (!how->memory_nbytes)
-        how->memory_nbytes = memory_by_default();
-    if (how->memory_nbytes < least)
-        how->memory_nbytes = least;
-    how->threads = threads_or_all(how->threads);
-}
-
 /* Prepares for keys that wait until all are there. */
 static int begin_waiting(perhaps_builder *b, const struct geometry *g)
 {
@@ -92,7 +81,8 @@ int perhaps_builder_create(const struct perhaps_options *options,
                             .knows_capacity = options->capacity > 0,
                             .stores_copies = wants_copies(options->needs) };
     b->options.allocator = &b->allocator;
-    choose(&b->how);
+    if (b->how.memory_nbytes && b->how.memory_nbytes < MEMORY_NBYTES_LEAST)
+        b->how.memory_nbytes = MEMORY_NBYTES_LEAST;
     error = b->kind ? begin_waiting(b, &g) : sized_begin(b, &all);
     if (error) {
         b->kind = NULL; /* there is no pile yet */

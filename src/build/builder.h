@@ -58,19 +58,6 @@ static inline bool is_sized(const perhaps_builder *b)
     return b->kind && !b->kind->builds;
 }
 
-/* Returns how many threads to use: those that were asked for, or if that is 0 as many as this
- * process may. */
-static inline unsigned threads_or_all(unsigned asked)
-{
-    return asked ? asked : perhaps_host_threads();
-}
-
-/* Returns how much memory to use if the caller does not say. */
-static inline uint64_t memory_by_default(void)
-{
-    return perhaps_host_memory_nbytes() / 4;
-}
-
 /* Notes the first error, with its errno.  Returns that one, and sets errno. */
 static inline int builder_note(perhaps_builder *b, int error)
 {
@@ -117,8 +104,8 @@ int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan 
 /* A put() that builds the filter in memory; 'context' is the builder. */
 int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);
 
-/* Runs tasks whose hands are for pile_take(). */
-int builder_take(perhaps_builder *b, const struct tasks *tasks);
+/* Runs tasks whose hands are for pile_take(), by so many threads. */
+int builder_take(perhaps_builder *b, const struct tasks *tasks, unsigned threads);
 
 /* Tells the caller that so many more keys are dealt with, of b->total.  Returns 0 or
  * PERHAPS_ERR_STOPPED. */

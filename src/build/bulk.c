@@ -7,6 +7,7 @@
  * have if the keys were added as they come. */
 #include <stdatomic.h>
 
+#include "../base/host.h"
 #include "../base/memory.h"
 #include "../filter/counters.h"
 #include "builder.h"
@@ -148,9 +149,10 @@ int perhaps_bulk_begin(perhaps_filter *f, const struct perhaps_build_options *ho
     if (!b)
         return PERHAPS_ERR_MEMORY;
     b->filter = f;
-    b->nthreads = threads_or_all(how ? how->threads : 0);
-    b->nthreads = b->nthreads < THREADS_MOST ? b->nthreads : THREADS_MOST;
     divide(b, how ? how->memory_nbytes : 0);
+    if (b->keys)
+        b->nthreads = threads_or_all(how ? how->threads : 0);
+    b->nthreads = b->nthreads < THREADS_MOST ? b->nthreads : THREADS_MOST;
     return 0;
 }
 

@@ -71,11 +71,12 @@ static int count_ranges(void *context, void *hand, uint64_t task)
     return 0;
 }
 
-int builder_take(perhaps_builder *b, const struct tasks *tasks)
+int builder_take(perhaps_builder *b, const struct tasks *tasks, unsigned threads)
 {
     struct taken taken[THREADS_MOST] = { 0 };
     void *hands[THREADS_MOST] = { NULL };
-    unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;
+    const unsigned most = tasks->ntasks < THREADS_MOST ? (unsigned)tasks->ntasks : THREADS_MOST;
+    const unsigned nhands = threads < most ? threads : most;
     for (unsigned i = 0; i < nhands; i++)
         hands[i] = &taken[i];
     int error = tasks_run(tasks, hands, nhands);
@@ -86,10 +87,12 @@ int builder_take(perhaps_builder *b, const struct tasks *tasks)
 
 static int count(perhaps_builder *b, struct counting *counting)
 {
-    return builder_take(b, &(struct tasks){ .ntasks = PILE_RANGES / counting->each,
-                                            .context = counting,
-                                            .work = take_ranges,
-                                            .deliver = count_ranges });
+    return builder_take(b,
+                        &(struct tasks){ .ntasks = PILE_RANGES / counting->each,
+                                         .context = counting,
+                                         .work = take_ranges,
+                                         .deliver = count_ranges },
+                        pile_threads(counting->pile));
 }
 
 /* Counts them where they are few; of many it looks at a 64th, and takes all for different if
@@ -159,7 +162,7 @@ int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan 
                                  .flips = plan->flips,
                                  .mark_factor = by_64 ? keyhash_from_64(1).mark : 0,
                                  .cpu = f->cpu,
-                                 .threads = b->how.threads,
+                                 .threads = pile_threads(plan->pile),
                                  .write = output_write,
                                  .progress = output_progress,
                                  .context = &output };

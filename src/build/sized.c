@@ -74,10 +74,12 @@ static int fill(perhaps_builder *b)
     struct taking taking = { .b = b, .each = PILE_RANGES };
     while (taking.each > 1 && b->pile.nrecords / (PILE_RANGES / taking.each) > PIECE)
         taking.each /= 2;
-    return builder_take(b, &(struct tasks){ .ntasks = PILE_RANGES / taking.each,
-                                            .context = &taking,
-                                            .work = take,
-                                            .deliver = add });
+    return builder_take(b,
+                        &(struct tasks){ .ntasks = PILE_RANGES / taking.each,
+                                         .context = &taking,
+                                         .work = take,
+                                         .deliver = add },
+                        pile_threads(&b->pile));
 }
 
 /* Returns the options of a filter with the kind and the hash that were chosen. */
@@ -102,9 +104,10 @@ static struct perhaps_options chosen_options(const perhaps_builder *b)
 static bool plan_largest(const perhaps_builder *b, struct perhaps_options *options)
 {
     enum { TRIES = 12 };
-    const double most = (double)b->how.memory_nbytes / 2, near = 0.98;
+    const uint64_t memory_nbytes = b->pile.options.memory_nbytes;
+    const double most = (double)memory_nbytes / 2, near = 0.98;
     struct perhaps_plan plan;
-    options->capacity = b->how.memory_nbytes / 4;
+    options->capacity = memory_nbytes / 4;
     for (int i = 0; i < TRIES; i++) {
         if (perhaps_plan_for(options, &plan))
             return false;

@@ -10,9 +10,18 @@
 #include <xxhash.h>
 
 #include "../base/fd.h"
+#include "../base/host.h"
 #include "../base/memory.h"
 
-/* The stage begins small, so that few keys take little memory. */
+/* The stage begins small, so that few keys take little memory, and grows as long as the pile is
+ * small: it is copied, to a stage so many times as large. */
+#define STAGE_NBYTES_FIRST ((uint64_t)8 << 10)
+enum { STAGE_GROWS = 4 };
+
+/* A pile is small up to this size, or to its share of the memory for a stage. */
+#define SMALL_NBYTES ((uint64_t)1 << 20)
+
+/* No stage that becomes a run is smaller. */
 #define STAGE_NBYTES_LEAST ((uint64_t)64 << 10)
 
 /* Of the memory that a pile may use the runs that stay in memory get at most this share; where
@@ -34,8 +43,24 @@ static uint64_t record_nbytes(const struct pile *p)
 
 void pile_begin(struct pile *p, const struct pile_options *options)
 {
-    *p = (struct pile){ .options = *options, .fd = -1 };
+    *p = (struct pile){ .options = *options, .is_small = true, .fd = -1 };
     pthread_mutex_init(&p->lock, NULL);
+}
+
+/* Asks the host for what the caller did not say.  That takes as long as some thousand keys, so
+ * a small pile does without. */
+static void complete(struct pile_options *options)
+{
+    if (!options->memory_nbytes)
+        options->memory_nbytes = memory_by_default();
+    if (options->memory_nbytes < MEMORY_NBYTES_LEAST)
+        options->memory_nbytes = MEMORY_NBYTES_LEAST;
+    options->threads = threads_or_all(options->threads);
+}
+
+unsigned pile_threads(const struct pile *p)
+{
+    return p->is_small ? 1 : p->options.threads;
 }
 
 /* Notes the first error, under the lock.  Returns it. */
@@ -154,6 +179,13 @@ static int enter_run(struct pile *p, struct run *run, bool *spills)
     return 0;
 }
 
+/* Returns of how many records a small pile is at most. */
+static uint64_t small_room(const struct pile *p)
+{
+    const uint64_t share = p->options.memory_nbytes / STAGE_SHARE;
+    return (share && share < SMALL_NBYTES ? share : SMALL_NBYTES) / record_nbytes(p);
+}
+
 /* Returns of how many records the stages are that are as large as they get. */
 static uint64_t full_room(const struct pile *p)
 {
@@ -183,7 +215,7 @@ static uint64_t *take_room(struct pile *p, uint64_t room)
     if (!stays && room == p->spare_room && p->nspare)
         records = p->spare[--p->nspare];
     pthread_mutex_unlock(&p->lock);
-    return records ? records : allocate(&p->options.allocator, room * record_nbytes(p));
+    return records ? records : allocate_scratch(&p->options.allocator, room * record_nbytes(p));
 }
 
 /* Gives back room for records, which may be used again. */
@@ -245,38 +277,64 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
     return error;
 }
 
-/* Returns of how many records the stage is that follows one of 'room', when runs of 'kept'
- * bytes stay in memory: twice as many, up to the size for runs in memory if one more fits
- * there, and else up to the full size. */
+/* Returns of how many records the stage is that follows a full one of 'room', when runs of
+ * 'kept' bytes stay in memory: twice as many, up to the size for runs in memory if one more
+ * fits there, and else up to the full size. */
 static uint64_t next_room(const struct pile *p, uint64_t room, uint64_t kept)
 {
     const uint64_t small = kept_room(p);
     bool fits = kept + small * record_nbytes(p) <= kept_most(p);
     const uint64_t most = fits ? small : full_room(p);
-    room = room ? 2 * room : STAGE_NBYTES_LEAST / record_nbytes(p);
-    return room < most ? room : most;
+    return 2 * room < most ? 2 * room : most;
 }
 
 /* Takes a new, empty stage. */
 static int begin_stage(struct pile *p)
 {
-    uint64_t room = next_room(p, p->stage_room, p->kept_nbytes);
+    uint64_t room = p->is_small ? STAGE_NBYTES_FIRST / record_nbytes(p)
+                                : next_room(p, p->stage_room, p->kept_nbytes);
     if (room != p->spare_room)
         release_spares(p);
     p->spare_room = room;
-    uint64_t *stage = p->nspare ? p->spare[--p->nspare]
-                                : allocate(&p->options.allocator, room * record_nbytes(p));
+    uint64_t *stage = p->nspare
+                          ? p->spare[--p->nspare]
+                          : allocate_scratch(&p->options.allocator, room * record_nbytes(p));
     p->stage = stage;
     p->nstage = 0;
     p->stage_room = room;
     return stage ? 0 : PERHAPS_ERR_MEMORY;
 }
 
+/* Moves the records of a small pile to a larger stage. */
+static int grow_stage(struct pile *p)
+{
+    const struct perhaps_allocator *allocator = &p->options.allocator;
+    const uint64_t most = small_room(p), more = STAGE_GROWS * p->stage_room;
+    const uint64_t room = more < most ? more : most;
+    uint64_t *stage = allocate_scratch(allocator, room * record_nbytes(p));
+    if (!stage)
+        return PERHAPS_ERR_MEMORY;
+    memcpy(stage, p->stage, p->nstage * record_nbytes(p));
+    release(allocator, p->stage, p->stage_room * record_nbytes(p));
+    p->stage = stage;
+    p->stage_room = room;
+    return 0;
+}
+
+/* Makes room for more records in the stage, if that is possible, under the lock. */
+static int need_stage(struct pile *p)
+{
+    if (!p->stage)
+        return begin_stage(p);
+    bool grows = p->is_small && p->nstage == p->stage_room && p->stage_room < small_room(p);
+    return grows ? grow_stage(p) : 0;
+}
+
 /* Copies records to the stage, under the lock, as many as there is room for.  Returns how many
  * it copied, or 0 after an error. */
 static size_t copy_to_stage(struct pile *p, const uint64_t *records, size_t n)
 {
-    if (p->error || (!p->stage && note(p, begin_stage(p))))
+    if (p->error || note(p, need_stage(p)))
         return 0;
     uint64_t room = p->stage_room - p->nstage;
     size_t copied = n < room ? n : (size_t)room;
@@ -286,16 +344,27 @@ static size_t copy_to_stage(struct pile *p, const uint64_t *records, size_t n)
     return copied;
 }
 
+/* Takes the stage away if it is full, under the lock.  Returns it, or NULL. */
+static uint64_t *take_full_stage(struct pile *p)
+{
+    uint64_t *stage = p->stage;
+    if (!stage || p->nstage < p->stage_room || (p->is_small && p->stage_room < small_room(p)))
+        return NULL;
+    if (p->is_small)
+        complete(&p->options);
+    p->is_small = false;
+    p->stage = NULL;
+    return stage;
+}
+
 int pile_add(struct pile *p, const uint64_t *records, size_t n)
 {
     int error = 0;
     while (n && !error) {
         pthread_mutex_lock(&p->lock);
         size_t copied = copy_to_stage(p, records, n);
-        uint64_t *full = p->stage && p->nstage == p->stage_room ? p->stage : NULL;
+        uint64_t *full = take_full_stage(p);
         uint64_t nfull = p->nstage, room = p->stage_room;
-        if (full)
-            p->stage = NULL;
         error = note(p, 0);
         pthread_mutex_unlock(&p->lock);
         if (full)
@@ -306,11 +375,29 @@ int pile_add(struct pile *p, const uint64_t *records, size_t n)
     return error;
 }
 
+/* Sorts the records of a small pile. */
+static int settle_small(struct pile *p)
+{
+    const struct perhaps_allocator *allocator = &p->options.allocator;
+    const uint64_t nbytes = p->nstage * record_nbytes(p);
+    uint64_t *scratch = allocate_scratch(allocator, nbytes);
+    if (!scratch)
+        return note(p, PERHAPS_ERR_MEMORY);
+    records_sort(p->stage, scratch, p->nstage, p->options.words, 63);
+    release(allocator, scratch, nbytes);
+    if (!p->options.repeats)
+        p->nstage = records_unique(p->stage, p->nstage, p->options.words, p->options.valued,
+                                   &p->clashes);
+    return 0;
+}
+
 int pile_settle(struct pile *p)
 {
     uint64_t *stage = p->stage;
     if (p->error || !stage)
         return note(p, 0);
+    if (p->is_small)
+        return settle_small(p);
     p->stage = NULL;
     int error = make_run(p, stage, p->nstage, p->stage_room);
     release_spares(p);
@@ -342,24 +429,48 @@ static uint64_t lay_out(const struct pile *p, uint64_t nruns, uint64_t nbytes, u
     return (nruns - fit) * nbytes;
 }
 
-uint64_t pile_disk_nbytes(const struct pile *p, uint64_t nrecords)
+uint64_t pile_disk_nbytes(const struct pile *pile, uint64_t nrecords)
 {
-    const uint64_t full = full_room(p), each = record_nbytes(p);
-    uint64_t kept = 0, spilled = 0, room = next_room(p, 0, 0);
+    struct pile like = { .options = pile->options };
+    const struct pile *p = &like;
+    const uint64_t first = small_room(pile), each = record_nbytes(pile);
+    uint64_t kept = 0, spilled = 0;
+    if (nrecords < first || pile->options.in_memory)
+        return 0;
+    complete(&like.options);
+    spilled += lay_out(p, 1, first * each, &kept);
+    nrecords -= first;
+    const uint64_t full = full_room(p);
+    uint64_t room = next_room(p, first, kept);
     for (; room < full && nrecords >= room; room = next_room(p, room, kept)) {
         spilled += lay_out(p, 1, room * each, &kept);
         nrecords -= room;
     }
     spilled += lay_out(p, nrecords / room, room * each, &kept);
-    spilled += lay_out(p, 1, nrecords % room * each, &kept);
-    return p->options.in_memory ? 0 : spilled;
+    return spilled + lay_out(p, 1, nrecords % room * each, &kept);
 }
 
 /* ---- Runs to sorted records ------------------------------------------------------------ */
 
+/* Returns how many records of a small pile lie before a range. */
+static uint64_t small_before(const struct pile *p, unsigned range)
+{
+    uint64_t low = 0, high = p->nstage;
+    if (range == PILE_RANGES)
+        return high;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (p->stage[middle * p->options.words] >> (64 - PILE_BITS) < range)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 uint64_t pile_size(const struct pile *p, unsigned first, unsigned last)
 {
-    uint64_t n = 0;
+    uint64_t n = p->is_small ? small_before(p, last) - small_before(p, first) : 0;
     for (size_t i = 0; i < p->nruns; i++)
         n += p->runs[i].first[last] - p->runs[i].first[first];
     return n;
@@ -404,26 +515,27 @@ static bool make_room(uint64_t **room, uint64_t *room_nbytes, uint64_t nbytes,
         return true;
     release(allocator, *room, *room_nbytes);
     *room_nbytes = nbytes + nbytes / 64 + 64;
-    *room = allocate(allocator, *room_nbytes);
+    *room = allocate_scratch(allocator, *room_nbytes);
     return *room;
 }
 
-int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken *taken)
+/* Copies ranges from all runs to the memory of 'taken', each of them sorted. */
+static int take_from_runs(const struct pile *p, unsigned first, unsigned last,
+                          struct taken *taken, bool *clashes)
 {
     const struct perhaps_allocator *allocator = &p->options.allocator;
     uint64_t most = 0, nbytes = pile_size(p, first, last) * record_nbytes(p);
-    bool clash = false;
     int error = 0;
     for (unsigned range = first; range < last; range++) {
         uint64_t n = pile_size(p, range, range + 1);
         most = n > most ? n : most;
     }
-    taken->n = 0;
-    if (!make_room(&taken->records, &taken->room_nbytes, nbytes, allocator) ||
+    if (!make_room(&taken->room, &taken->room_nbytes, nbytes, allocator) ||
         !make_room(&taken->scratch, &taken->scratch_nbytes, most * record_nbytes(p), allocator))
         return PERHAPS_ERR_MEMORY;
+    taken->records = taken->room;
     for (unsigned range = first; range < last && !error; range++) {
-        uint64_t *records = taken->records + taken->n * p->options.words;
+        uint64_t *records = taken->room + taken->n * p->options.words;
         uint64_t n = pile_size(p, range, range + 1);
         error = gather(p, range, (uint8_t *)records);
         if (error)
@@ -431,9 +543,23 @@ int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken 
         records_sort(records, taken->scratch, n, p->options.words, 63 - PILE_BITS);
         taken->n += p->options.repeats ? n
                                        : records_unique(records, n, p->options.words,
-                                                        p->options.valued, &clash);
+                                                        p->options.valued, clashes);
     }
-    return error ? error : clash && !p->options.first_wins ? PERHAPS_ERR_VALUES : 0;
+    return error;
+}
+
+int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken *taken)
+{
+    bool clashes = p->clashes;
+    int error = 0;
+    taken->n = 0;
+    if (p->is_small) {
+        taken->n = pile_size(p, first, last);
+        taken->records = p->stage + small_before(p, first) * p->options.words;
+    } else {
+        error = take_from_runs(p, first, last, taken, &clashes);
+    }
+    return error ? error : clashes && !p->options.first_wins ? PERHAPS_ERR_VALUES : 0;
 }
 
 void pile_forget(const struct pile *p, unsigned range)
@@ -448,7 +574,7 @@ void pile_forget(const struct pile *p, unsigned range)
 
 void taken_release(struct taken *taken, const struct perhaps_allocator *allocator)
 {
-    release(allocator, taken->records, taken->room_nbytes);
+    release(allocator, taken->room, taken->room_nbytes);
     release(allocator, taken->scratch, taken->scratch_nbytes);
     *taken = (struct taken){ 0 };
 }

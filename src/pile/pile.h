@@ -7,6 +7,9 @@
  *     records -> stage -> run: sorted by range       in memory, or in the file
  *                         run
  *                         run ...      -> a range: its pieces of all runs, sorted
+ *
+ * Few records never become a run: they stay in the stage, which is sorted as a whole.  Then no
+ * thread is worth its start, and the system is not asked how much memory there is.
  */
 #ifndef PILE_H
 #define PILE_H
@@ -25,14 +28,18 @@ enum { RECORD_WORDS_MOST = 3 };
 
 enum { PILE_SPARES = 8 };
 
+/* The least memory that a builder uses. */
+#define MEMORY_NBYTES_LEAST ((uint64_t)1 << 20)
+
 struct pile_options {
     unsigned words;         /* of a record */
     bool valued;            /* whether the last one is a value */
     bool first_wins;        /* of records that differ in the value alone the least one stays */
     bool repeats;           /* equal records are taken as often as they came */
-    uint64_t memory_nbytes; /* what a pile and those who take from it use together, about */
+    uint64_t memory_nbytes; /* what a pile and those who take from it use together, about; 0: a
+                             * share of the host's, which it is asked for when that matters */
     bool in_memory;         /* there is no file: all runs stay in memory, see pile_is_over() */
-    unsigned threads;       /* how many may add at once */
+    unsigned threads;       /* how many may add at once; 0: as many as the host allows */
     const char *folder;     /* of the temporary file; NULL: $TMPDIR, or else /tmp */
     struct perhaps_allocator allocator; /* is called by several threads at once */
 };
@@ -54,6 +61,9 @@ struct pile {
     pthread_mutex_t lock; /* of all that follows, as long as records are added */
     uint64_t *stage;      /* records that are in no run yet */
     uint64_t nstage, stage_room;
+    bool is_small; /* no stage was full yet; when the pile is settled, the stage is sorted, and
+                    * has each record once unless there are 'repeats' */
+    bool clashes;  /* and two of these differ in the value alone */
     uint64_t *spare[PILE_SPARES]; /* stages that are not in use, of 'spare_room' records */
     uint64_t spare_room;
     unsigned nspare;
@@ -85,10 +95,15 @@ const char *pile_folder(const struct pile *pile);
 /* Ends the adding: from now on records may be taken.  Errors are those of pile_add(). */
 int pile_settle(struct pile *pile);
 
-/* Records that were taken, and the memory for them, which is used again.  Begins as { 0 }. */
+/* Returns how many threads should take from a settled pile. */
+unsigned pile_threads(const struct pile *pile);
+
+/* Records that were taken: in the pile, or in memory of their own, which is used again.  Begins
+ * as { 0 }. */
 struct taken {
-    uint64_t *records;
+    const uint64_t *records;
     uint64_t n;
+    uint64_t *room;
     uint64_t room_nbytes;
     uint64_t *scratch;
     uint64_t scratch_nbytes;
@@ -106,7 +121,8 @@ int pile_take(const struct pile *pile, unsigned first, unsigned last, struct tak
  * them. */
 void pile_forget(const struct pile *p, unsigned range);
 
-/* Returns how many records these ranges have, repeated ones counted as often as they came. */
+/* Returns how many records these ranges have; of a pile that is not small, repeated ones are
+ * counted as often as they came. */
 uint64_t pile_size(const struct pile *pile, unsigned first, unsigned last);
 
 /* Returns the largest number of records that 'each' ranges in a row have, from a multiple of

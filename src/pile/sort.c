@@ -82,16 +82,20 @@ static int compare_3(const void *a, const void *b)
     return compare(a, b, 3);
 }
 
-/* Sorts by as many digits, an even number, as leave few records out of place.  Few records are
- * only inserted. */
+/* Sorts by as many digits as leave few records out of place.  Few records are only inserted. */
 static ALWAYS_INLINE bool sort(uint64_t *records, uint64_t *scratch, uint64_t n, unsigned words,
                                unsigned highest)
 {
-    const uint64_t few = 24, some = 1 << 20;
+    const uint64_t few = 24, several = 2 * DIGITS, some = 1 << 20;
     if (n <= few)
         return sort_by_insertion(records, n, words);
     if (n > UINT32_MAX)
         return false;
+    if (n <= several) {
+        memcpy(scratch, records, n * words * sizeof *records);
+        sort_by_digit(scratch, records, n, words, highest + 1 - DIGIT_NBITS);
+        return sort_by_insertion(records, n, words);
+    }
     unsigned digits = n <= some ? 2 : 4;
     for (unsigned d = digits; d-- > 0;) {
         sort_by_digit(records, scratch, n, words, highest + 1 - (d + 1) * DIGIT_NBITS);

@@ -177,8 +177,6 @@ static const struct fault faults[] = {
     { "linkat", EEXIST, ONCE, HARMLESS, false },
     { "rename", EIO, EVER, MAY_FAIL, false },
     { "getentropy", EIO, EVER, MAY_FAIL, false },
-    { "mmap", ENOMEM, EVER, MAY_FAIL, false },
-    { "mmap", ENOMEM, ONCE, MAY_FAIL, false },
     { "pthread_create", EAGAIN, EVER, HARMLESS, false },
     { "pthread_create", EAGAIN, ONCE, HARMLESS, false },
     { "mkostemp", EACCES, EVER, MAY_FAIL, true },
@@ -204,9 +202,8 @@ static void expect_tidy(const struct stage *s, int error, bool late)
 /* Lets the call of this number fail.  Returns whether there was one. */
 static bool try_fault(struct stage *s, const struct fault *fault, unsigned number)
 {
-    bool by_system = strcmp(fault->call, "mmap") == 0; /* whose allocator makes that call */
     write_file(s->path.text, s->old.at, s->old.nbytes);
-    s->options.allocator = by_system ? NULL : &s->allocator;
+    s->options.allocator = &s->allocator;
     s->how.threads = fault->reason == EINTR ? 1 : 2; /* a build that goes on is faster by one */
     unsigned before = open_files();
     scene("%s, %u bits: %s fails %s after %u with %s%s", s->options.kind,
@@ -221,8 +218,7 @@ static bool try_fault(struct stage *s, const struct fault *fault, unsigned numbe
     let_all_work();
     expect(open_files() == before);
     expect(!error || (met && fault->outcome != HARMLESS));
-    expect(!error || error == (by_system ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO));
-    expect(!error || by_system || reason == fault->reason);
+    expect(!error || (error == PERHAPS_ERR_IO && reason == fault->reason));
     expect_tidy(s, error, fault->outcome == LATE);
     return met;
 }

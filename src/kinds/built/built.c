@@ -4,7 +4,8 @@
 #include "../../base/memory.h"
 #include "../../pile/pile.h"
 
-/* Returns how many hands to take: at least one, even if it takes more than its share. */
+/* Returns how many hands to take: at least one, even if it takes more than its share.  (A small
+ * pile has one task, and does not know its memory.) */
 static unsigned hands_for(const struct tasks *tasks, const struct built_hands *hands,
                           const struct pile *pile, unsigned threads)
 {

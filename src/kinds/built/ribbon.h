@@ -150,7 +150,7 @@ enum { RIBBON_SWIFT_BITS = 3 * RIBBON_GROUP };
 /* ---- Equations --------------------------------------------------------------------------- */
 
 /* The equations of a region, reduced so that no two begin at the same slot; and the bytes of
- * its slots, when they are solved. */
+ * its slots, when they are solved.  Behind the last slot is one more, of no use. */
 struct ribbon_matrix {
     uint64_t *coefficients; /* of each slot; 0: no equation begins there */
     uint32_t *row;

@@ -66,15 +66,15 @@ static bool matrix_begin(struct ribbon_matrix *m, uint64_t slots, unsigned strip
 {
     m->slots = slots;
     m->stripe = stripe;
-    m->coefficients = allocate(allocator, slots * sizeof *m->coefficients);
-    m->row = allocate(allocator, slots * sizeof *m->row);
+    m->coefficients = allocate_scratch(allocator, (slots + 1) * sizeof *m->coefficients);
+    m->row = allocate_scratch(allocator, (slots + 1) * sizeof *m->row);
     return m->coefficients && m->row;
 }
 
 static void matrix_end(struct ribbon_matrix *m, const struct perhaps_allocator *allocator)
 {
-    release(allocator, m->coefficients, m->slots * sizeof *m->coefficients);
-    release(allocator, m->row, m->slots * sizeof *m->row);
+    release(allocator, m->coefficients, (m->slots + 1) * sizeof *m->coefficients);
+    release(allocator, m->row, (m->slots + 1) * sizeof *m->row);
 }
 
 static uint64_t region_slots(const struct layer *layer)
@@ -100,7 +100,7 @@ static bool hand_begin(const void *context, void *argument,
     uint64_t slots = region_slots(layer);
     hand->blocks_nbytes =
         blocks_nbytes(slots * layer->regions_each, layer->b->g->field[ROW_BITS]);
-    hand->blocks = allocate(allocator, hand->blocks_nbytes);
+    hand->blocks = allocate_scratch(allocator, hand->blocks_nbytes);
     hand->threshold = allocate(allocator, task_buckets(layer));
     bool begun = matrix_begin(&hand->matrix, slots, ribbon_stripe(layer->slots), allocator);
     return begun && hand->blocks && hand->threshold;
@@ -253,7 +253,7 @@ static int build_last(struct building *b, struct ribbon_keys *keys)
     uint64_t salt = 0, *field = b->g->field;
     uint64_t nbytes = blocks_nbytes(field[LAST_SLOTS], field[ROW_BITS]);
     struct ribbon_matrix m;
-    uint8_t *blocks = allocate(allocator, nbytes);
+    uint8_t *blocks = allocate_scratch(allocator, nbytes);
     bool begun =
         matrix_begin(&m, field[LAST_SLOTS], ribbon_stripe(field[LAST_SLOTS]), allocator);
     int error = begun && blocks ? 0 : PERHAPS_ERR_MEMORY;

@@ -13,7 +13,11 @@ enum { ALL_BUMPED = 3 };
 #define CONTRADICTORY (UINT32_MAX - 1)
 #define OUTSIDE       UINT32_MAX
 
-/* A region of fewer buckets has one lane. */
+/* How many equations of a lane are on their way at once: as many as fit into registers. */
+enum { FLIGHT = 4 };
+
+/* A region of fewer buckets has one lane.  Lanes gain nothing by now, but with others the bytes
+ * of a filter would be others. */
 enum { LANES = 4, LANES_BUCKETS_LEAST = 256 };
 
 /* The region that is solved. */
@@ -28,10 +32,8 @@ struct region {
  * its keys from the right to the left.  The first key that contradicts the others is bumped,
  * and with it all keys of the bucket that begin below the least threshold beyond it. */
 struct lane {
-    uint64_t slot; /* where the equation begins now */
-    struct equation equation;
     uint64_t slots_end;
-    uint64_t key, from, to; /* the number of this key, and those of the bucket's keys */
+    uint64_t from, to; /* the numbers of the bucket's keys */
     uint64_t bucket, buckets_end;
     size_t nentered;
     uint32_t entered[BUCKET_KEYS_MOST]; /* the slots of the keys before it */
@@ -51,14 +53,6 @@ static uint64_t keys_below(const struct ribbon_keys *keys, uint64_t slot, uint64
     return low;
 }
 
-/* Begins with the key before the present one. */
-static LOOP_INLINE void begin_key(const struct region *r, struct lane *lane)
-{
-    struct keyhash key = ribbon_hash_of(r->keys, --lane->key);
-    lane->slot = scale64(key.place, r->slots) - r->first;
-    lane->equation = ribbon_equation_of(r->keys, lane->key, key.mark);
-}
-
 /* Begins with the next bucket that has keys, but not too many.  Returns false if the lane has
  * no further one. */
 static bool begin_bucket(const struct region *r, struct lane *lane)
@@ -69,13 +63,11 @@ static bool begin_bucket(const struct region *r, struct lane *lane)
                scale64(r->keys->records[to * r->keys->words], r->slots) < end)
             to++;
         lane->from = lane->to;
-        lane->key = lane->to = to;
+        lane->to = to;
         lane->nentered = 0;
         r->threshold[lane->bucket] = to - lane->from > BUCKET_KEYS_MOST ? ALL_BUMPED : 0;
-        if (to > lane->from && !r->threshold[lane->bucket]) {
-            begin_key(r, lane);
+        if (to > lane->from && !r->threshold[lane->bucket])
             return true;
-        }
     }
     return false;
 }
@@ -92,71 +84,102 @@ static void take_out(const struct region *r, const struct lane *lane, unsigned t
     }
 }
 
-/* Deals with what became of a key: 'at' is its slot, or REDUNDANT, CONTRADICTORY or OUTSIDE.
- * Begins with the next one.  Returns false if the lane has none. */
-static bool end_key(const struct region *r, struct lane *lane, uint32_t at)
+/* An equation on its way. */
+struct flight {
+    uint64_t slot; /* where it begins now; that behind the last one, which is empty: it ended */
+    struct equation equation; /* if it ended, what became of it is the row */
+};
+
+static LOOP_INLINE struct flight ended(const struct region *r, uint32_t fate)
 {
-    unsigned threshold = 0;
-    if (at < CONTRADICTORY) {
-        lane->entered[lane->nentered++] = at;
-        if (lane->key > lane->from) {
-            begin_key(r, lane);
-            return true;
-        }
-    } else if (at == OUTSIDE) { /* the whole bucket comes later */
-        take_out(r, lane, RIBBON_BUCKET);
-        lane->to = lane->from;
-        return false;
-    } else {
-        struct keyhash key = ribbon_hash_of(r->keys, lane->key);
-        uint64_t slot = scale64(key.place, r->slots) - r->first;
-        while (slot % RIBBON_BUCKET >= ribbon_threshold(threshold))
-            threshold++;
-        take_out(r, lane, ribbon_threshold(threshold));
-    }
-    r->threshold[lane->bucket++] = (uint8_t)threshold;
-    return begin_bucket(r, lane);
+    return (struct flight){ r->matrix->slots, { 1, fate } };
 }
 
-/* Adds to the equation of a lane the one that begins where it begins, if there is one;
- * otherwise it is entered there.  Returns false if the lane has no further key. */
-static LOOP_INLINE bool step(const struct region *r, struct lane *lane)
+static LOOP_INLINE struct flight flight_of(const struct region *r, uint64_t key)
+{
+    struct keyhash hash = ribbon_hash_of(r->keys, key);
+    return (struct flight){ scale64(hash.place, r->slots) - r->first,
+                            ribbon_equation_of(r->keys, key, hash.mark) };
+}
+
+/* Adds to an equation the one that begins where it begins.  Without one it stays as it is, and
+ * waits for its turn. */
+static LOOP_INLINE void step(const struct region *r, const struct lane *lane,
+                             struct flight *flight)
 {
     const struct ribbon_matrix *m = r->matrix;
-    uint64_t there = m->coefficients[lane->slot];
-    if (there) {
-        uint64_t left = lane->equation.coefficients ^ there;
-        lane->equation.row ^= m->row[lane->slot];
-        if (!left)
-            return end_key(r, lane, lane->equation.row ? CONTRADICTORY : REDUNDANT);
-        unsigned gone = (unsigned)__builtin_ctzll(left);
-        lane->slot += gone;
-        lane->equation.coefficients = left >> gone;
-        return lane->slot < lane->slots_end || end_key(r, lane, OUTSIDE);
+    uint64_t there = m->coefficients[flight->slot];
+    uint64_t left = flight->equation.coefficients ^ there;
+    flight->equation.row ^= there ? m->row[flight->slot] : 0;
+    if (!left) {
+        *flight = ended(r, flight->equation.row ? CONTRADICTORY : REDUNDANT);
+        return;
     }
-    m->coefficients[lane->slot] = lane->equation.coefficients;
-    m->row[lane->slot] = lane->equation.row;
-    return end_key(r, lane, (uint32_t)lane->slot);
+    unsigned gone = (unsigned)__builtin_ctzll(left);
+    flight->slot += gone;
+    flight->equation.coefficients = left >> gone;
+    if (flight->slot >= lane->slots_end && there)
+        *flight = ended(r, OUTSIDE);
 }
 
-/* Runs lanes until none has a further key: one step of each in turn, so that the CPU does the
- * steps of one while those of another wait for each other. */
-static void run_lanes(const struct region *r, struct lane *lanes, size_t n)
+/* Enters the keys of a bucket.  Several are on their way at once, so that the CPU does the steps
+ * of one while those of another wait for each other; but they are entered in their order: the
+ * first one at the first empty slot that it comes to, while the others wait where they are.  So
+ * they meet the equations that they would meet one by one.  Returns the number of the key that
+ * could not be entered, and sets *fate to what became of it; or returns lane->to. */
+static LOOP_INLINE uint64_t enter_bucket(const struct region *r, struct lane *lane,
+                                         uint32_t *fate)
 {
-    struct lane *active[LANES];
-    size_t nactive = 0;
-    for (size_t i = 0; i < n; i++)
-        if (begin_bucket(r, &lanes[i]))
-            active[nactive++] = &lanes[i];
-    while (nactive == LANES)
-        for (size_t i = 0; i < LANES; i++)
-            if (!step(r, active[i])) {
-                active[i] = active[--nactive];
-                break;
+    const struct ribbon_matrix *m = r->matrix;
+    struct flight flight[FLIGHT];
+    uint64_t next = lane->to; /* the key before it is the next one to begin */
+    for (size_t i = 0; i < FLIGHT; i++)
+        flight[i] = next > lane->from ? flight_of(r, --next) : ended(r, OUTSIDE);
+    for (uint64_t key = lane->to; key > lane->from;) {
+        for (size_t i = 0; i < FLIGHT; i++)
+            step(r, lane, &flight[i]);
+        uint64_t at = flight[0].slot;
+        if (m->coefficients[at])
+            continue;
+        key--;
+        if (at < m->slots) {
+            m->coefficients[at] = flight[0].equation.coefficients;
+            m->row[at] = flight[0].equation.row;
+        } else {
+            at = flight[0].equation.row;
+            if (at != REDUNDANT) {
+                *fate = (uint32_t)at;
+                return key;
             }
-    for (size_t i = 0; i < nactive; i++)
-        while (step(r, active[i]))
-            ;
+        }
+        lane->entered[lane->nentered++] = (uint32_t)at;
+        for (size_t i = 0; i + 1 < FLIGHT; i++)
+            flight[i] = flight[i + 1];
+        flight[FLIGHT - 1] = next > lane->from ? flight_of(r, --next) : ended(r, OUTSIDE);
+    }
+    return lane->to;
+}
+
+/* Enters the buckets of a lane, until one has to go further. */
+static void run_lane(const struct region *r, struct lane *lane)
+{
+    while (begin_bucket(r, lane)) {
+        unsigned threshold = 0;
+        uint32_t fate;
+        uint64_t key = enter_bucket(r, lane, &fate);
+        if (key < lane->to && fate == OUTSIDE) { /* the whole bucket comes later */
+            take_out(r, lane, RIBBON_BUCKET);
+            lane->to = lane->from;
+            return;
+        }
+        if (key < lane->to) {
+            uint64_t slot = flight_of(r, key).slot;
+            while (slot % RIBBON_BUCKET >= ribbon_threshold(threshold))
+                threshold++;
+            take_out(r, lane, ribbon_threshold(threshold));
+        }
+        r->threshold[lane->bucket++] = (uint8_t)threshold;
+    }
 }
 
 /* Enters the keys of a region.  Lanes have an equal share of the buckets each, and touch only
@@ -170,17 +193,18 @@ static void ribbon_enter(const struct ribbon_matrix *m, const struct ribbon_keys
     uint32_t nlanes = nbuckets > LANES_BUCKETS_LEAST ? LANES : 1;
     struct lane lanes[LANES];
     threshold[nbuckets - 1] = ALL_BUMPED;
+    m->coefficients[m->slots] = 0;
     for (uint32_t i = 0; i < nlanes; i++) {
         uint64_t from = (nbuckets - 1) * i / nlanes, end = (nbuckets - 1) * (i + 1) / nlanes;
         lanes[i].bucket = from;
         lanes[i].buckets_end = end;
         lanes[i].slots_end = i + 1 < nlanes ? end * RIBBON_BUCKET : m->slots;
         lanes[i].to = keys_below(keys, first + from * RIBBON_BUCKET, slots);
+        run_lane(&r, &lanes[i]);
     }
-    run_lanes(&r, lanes, nlanes);
     for (uint32_t i = 0; i < nlanes; i++) {
         lanes[i].slots_end = m->slots;
-        run_lanes(&r, &lanes[i], 1);
+        run_lane(&r, &lanes[i]);
     }
 }
 
