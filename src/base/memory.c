@@ -22,8 +22,8 @@ static void *map_zeros(size_t nbytes)
  * it.  What is smaller comes from the C library, which gives out again what was released: to
  * map and touch a page takes longer than to zero ten.
  *
- * This maps memory that begins at a multiple of the size of a huge page, or returns NULL.  To reach
- * this alignment it maps one huge page more than asked, and unmaps what is too much. */
+ * This maps memory that begins at a multiple of that size, or returns NULL.  To reach this
+ * alignment it maps one huge page more than asked, and unmaps what is too much. */
 static void *allocate_huge_pages(size_t nbytes)
 {
     size_t size = round_up(nbytes, HUGE_PAGE_NBYTES);

@@ -122,11 +122,11 @@ static LOOP_INLINE void step(const struct region *r, const struct lane *lane,
         *flight = ended(r, OUTSIDE);
 }
 
-/* Enters the keys of a bucket.  Several are on their way at once, so that the CPU does the steps
- * of one while those of another wait for each other; but they are entered in their order: the
- * first one at the first empty slot that it comes to, while the others wait where they are.  So
- * they meet the equations that they would meet one by one.  Returns the number of the key that
- * could not be entered, and sets *fate to what became of it; or returns lane->to. */
+/* Enters the keys of a bucket.  Several are on their way at once, so that the CPU does the
+ * steps of one while those of another wait for each other; but they are entered in their order:
+ * the first one at the first empty slot that it comes to, while the others wait where they are.
+ * So they meet the equations that they would meet one by one.  Returns the number of the key
+ * that could not be entered, and sets *fate to what became of it; or returns lane->to. */
 static LOOP_INLINE uint64_t enter_bucket(const struct region *r, struct lane *lane,
                                          uint32_t *fate)
 {
