@@ -1,7 +1,8 @@
 /* build.c - perhaps_build(key, fpr [, options]), an aggregate.
  *
- * The library is given many keys at a time: they are collected in one piece of memory, since
- * SQLite keeps the value of a row only for the row. */
+ * The library is given many keys at a time: they are collected in memory, since SQLite keeps
+ * the value of a row only for the row.  This memory begins small and grows, since an aggregate
+ * may have thousands of groups, each of a few keys. */
 #include <string.h>
 
 #include "extension.h"
@@ -12,7 +13,13 @@
 
 static const char build_name[] = "perhaps_build";
 
+/* How many keys, and bytes of them, are collected at most, and at first; and by what factor
+ * either grows. */
 enum { BATCH_KEYS = 4096, BATCH_NBYTES = 256 << 10 };
+enum { FIRST_KEYS = 64, FIRST_NBYTES = 1 << 10, BATCH_GROWS = 4 };
+
+/* Filters of fewer keys than this take at most 64 MB, at any rate. */
+enum { SMALL_CAPACITY = 1000000 };
 
 /* The library may use so much, if the process may take four times as much: of keys that wait
  * for the end, 8 bytes of each, a quarter of it holds 16 million.  What is more goes to a
@@ -20,10 +27,14 @@ enum { BATCH_KEYS = 4096, BATCH_NBYTES = 256 << 10 };
  * pieces are sorted, and later.) */
 #define MEMORY_NBYTES (UINT64_C(512) << 20)
 
-static uint64_t builder_memory_nbytes(void)
+/* The host is asked once: to ask takes as long as to build a filter of thousands of keys. */
+static uint64_t builder_memory_nbytes(struct connection *c)
 {
-    const uint64_t most = perhaps_host_memory_nbytes() / 4;
-    return MEMORY_NBYTES < most ? MEMORY_NBYTES : most;
+    if (!c->builder_nbytes) {
+        const uint64_t most = perhaps_host_memory_nbytes() / 4;
+        c->builder_nbytes = MEMORY_NBYTES < most ? MEMORY_NBYTES : most;
+    }
+    return c->builder_nbytes;
 }
 
 /* What is returned if there is no row, since SQLite then tells nothing of the arguments. */
@@ -31,21 +42,25 @@ static const struct perhaps_options of_no_row = { .capacity = 1000,
                                                   .fpr = 1e-9,
                                                   .needs = PERHAPS_CAN_MERGE };
 
+/* Belongs to SQLite, which begins it with zeros. */
 struct building {
     perhaps_builder *builder;
     bool failed;
     double fpr;
     char *options; /* as they were given; NULL: none */
-    size_t nkeys;
-    uint32_t offset[BATCH_KEYS + 1];
-    char bytes[BATCH_NBYTES];
+
+    /* Keys for the builder. */
+    size_t nkeys, keys_room, bytes_room;
+    uint32_t *offset; /* keys_room + 1 */
+    char *bytes;
 };
 
 static void release_building(struct building *b)
 {
     perhaps_builder_free(b->builder);
     sqlite3_free(b->options);
-    sqlite3_free(b);
+    sqlite3_free(b->offset);
+    sqlite3_free(b->bytes);
 }
 
 /* ---- Begin --------------------------------------------------------------------------- */
@@ -91,7 +106,8 @@ static bool complete_options(sqlite3_context *context, struct choices *choices)
         o->hashing.hash = PERHAPS_HASH_SIP;
         o->hashing.secret = c->secret[0];
     }
-    if (!o->capacity || o->needs & PERHAPS_CAN_BUILD || perhaps_plan_for(o, &plan))
+    if (o->capacity < SMALL_CAPACITY || o->needs & PERHAPS_CAN_BUILD ||
+        perhaps_plan_for(o, &plan))
         return true;
     return fits_blob(context, build_name, plan.body_nbytes);
 }
@@ -101,8 +117,9 @@ static bool begin_building(sqlite3_context *context, struct building *b, int nar
                            sqlite3_value **args)
 {
     struct choices choices = { 0 };
-    const struct perhaps_build_options how = { .memory_nbytes = builder_memory_nbytes(),
-                                               .leaves_room = true };
+    const struct perhaps_build_options how = {
+        .memory_nbytes = builder_memory_nbytes(connection_of(context)), .leaves_room = true
+    };
     if (!take_fpr(context, args[1], &b->fpr) ||
         !take_options(context, b, nargs > 2 ? args[2] : NULL, &choices))
         return false;
@@ -125,17 +142,55 @@ static int flush_keys(struct building *b)
     return error;
 }
 
+/* Returns the room for so many: what there is, grown until it suffices, but at most 'most'. */
+static size_t room_for(size_t needed, size_t room, size_t first, size_t most)
+{
+    if (!room)
+        room = first;
+    while (room < needed && room < most)
+        room *= BATCH_GROWS;
+    return room < most ? room : most;
+}
+
+/* Makes room for one more key, which the largest batch has room for. */
+static int need_room(struct building *b, size_t key_nbytes)
+{
+    const size_t nbytes = (b->nkeys ? b->offset[b->nkeys] : 0) + key_nbytes;
+    const size_t keys_room = room_for(b->nkeys + 1, b->keys_room, FIRST_KEYS, BATCH_KEYS);
+    const size_t bytes_room = room_for(nbytes, b->bytes_room, FIRST_NBYTES, BATCH_NBYTES);
+    if (keys_room > b->keys_room) {
+        uint32_t *offset = sqlite3_realloc64(b->offset, (keys_room + 1) * sizeof *offset);
+        if (!offset)
+            return PERHAPS_ERR_MEMORY;
+        offset[0] = 0;
+        b->offset = offset;
+        b->keys_room = keys_room;
+    }
+    if (bytes_room > b->bytes_room) {
+        char *bytes = sqlite3_realloc64(b->bytes, bytes_room);
+        if (!bytes)
+            return PERHAPS_ERR_MEMORY;
+        b->bytes = bytes;
+        b->bytes_room = bytes_room;
+    }
+    return 0;
+}
+
 static int gather_key(struct building *b, const struct key *key)
 {
     const struct perhaps_key large = { key->bytes, key->nbytes };
     const struct perhaps_keys one = perhaps_keys_each(&large, 1);
     int error = 0;
-    if (b->nkeys == BATCH_KEYS || key->nbytes > BATCH_NBYTES - b->offset[b->nkeys])
+    if (b->nkeys &&
+        (b->nkeys == BATCH_KEYS || key->nbytes > BATCH_NBYTES - b->offset[b->nkeys]))
         error = flush_keys(b);
     if (error)
         return error;
     if (key->nbytes > BATCH_NBYTES)
         return perhaps_builder_add_many(b->builder, &one);
+    error = need_room(b, key->nbytes);
+    if (error)
+        return error;
     memcpy(b->bytes + b->offset[b->nkeys], key->bytes, key->nbytes);
     b->offset[b->nkeys + 1] = b->offset[b->nkeys] + (uint32_t)key->nbytes;
     b->nkeys++;
@@ -176,24 +231,16 @@ static bool take_row(sqlite3_context *context, struct building *b, int nargs,
 
 void build_step(sqlite3_context *context, int nargs, sqlite3_value **args)
 {
-    struct building **slot = sqlite3_aggregate_context(context, sizeof(struct building *));
-    if (slot && !*slot && (*slot = sqlite3_malloc64(sizeof **slot))) {
-        (*slot)->builder = NULL;
-        (*slot)->failed = false;
-        (*slot)->options = NULL;
-        (*slot)->nkeys = 0;
-        (*slot)->offset[0] = 0;
-    }
-    if (!slot || !*slot)
+    struct building *b = sqlite3_aggregate_context(context, sizeof *b);
+    if (!b)
         sqlite3_result_error_nomem(context);
-    else if (!(*slot)->failed)
-        (*slot)->failed = !take_row(context, *slot, nargs, args);
+    else if (!b->failed)
+        b->failed = !take_row(context, b, nargs, args);
 }
 
 void build_final(sqlite3_context *context)
 {
-    struct building **slot = sqlite3_aggregate_context(context, 0);
-    struct building *b = slot ? *slot : NULL;
+    struct building *b = sqlite3_aggregate_context(context, 0);
     perhaps_filter *filter = NULL;
     int error = b ? 0 : perhaps_create(&of_no_row, &filter);
     if (b && !b->failed)

@@ -74,7 +74,8 @@ struct connection {
     struct held *last;                           /* that a call was given */
     uint8_t secret[SECRETS_MOST][SECRET_NBYTES]; /* the last one first */
     size_t nsecrets;
-    char *folded; /* the last key whose letters were made small, or NULL */
+    char *folded;            /* the last key whose letters were made small, or NULL */
+    uint64_t builder_nbytes; /* how much memory a builder may use; 0: not asked yet */
 };
 
 struct connection *connection_create(void); /* NULL: no memory */

@@ -88,6 +88,47 @@ TEST(test_batches)
     }
 }
 
+/* A group has its own memory for keys, which grows: groups at the edges of its sizes have all
+ * their keys, of all lengths, and no others. */
+TEST(test_batches_of_groups)
+{
+    scoped_database *db = open_database(NULL);
+    expect_sql(
+        db, "",
+        "CREATE TABLE t(g, k);"
+        "WITH RECURSIVE s(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 69) "
+        "INSERT INTO t SELECT n.column1, n.column1 || ':' || i || char(0) || "
+        "zeroblob(CASE i WHEN 3 THEN n.column2 ELSE i END) FROM s, "
+        "(VALUES (0, 1000), (1, 1024), (63, 1025), (64, 4096), (65, 5000), (70, 70000)) n "
+        "WHERE i < n.column1;"
+        "CREATE TABLE f AS SELECT g, perhaps_build(k, 1e-12, 'capacity=70') AS filter "
+        "FROM t GROUP BY g;");
+    expect_sql(db, "263", "SELECT sum(perhaps_contains(filter, k)) FROM t JOIN f USING (g)");
+    expect_sql(db, "263", "SELECT sum(perhaps_contains(filter, k)) FROM t, f");
+    expect_sql(db, "263", "SELECT sum(perhaps_info(filter) ->> 'keys') FROM f");
+}
+
+/* What a small filter is of, where nothing names it. */
+TEST(test_kinds)
+{
+    static const char *const kinds[][2] = {
+        { "capacity=1000", "bloom" },
+        { "capacity=1001", "blocked" },
+        { "", "blocked" },
+        { "capacity=100 kind=blocked", "blocked" },
+        { "capacity=100 removable", "strided" },
+        { "capacity=100 static", "ribbon" },
+    };
+    scoped_database *db = open_database(NULL);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        expect_sql(db, kinds[i][1],
+                   "SELECT perhaps_info(perhaps_build(1, 0.01, '%s')) ->> 'kind'", kinds[i][0]);
+    expect_sql(db, "2",
+               "SELECT perhaps_info(perhaps_merge(f)) ->> 'keys' FROM (SELECT "
+               "perhaps_build(column1, 0.01, 'capacity=10 seed=7') AS f FROM (VALUES (1), (2)) "
+               "GROUP BY column1)");
+}
+
 /* ---- Types --------------------------------------------------------------------------- */
 
 TEST(test_types)
