@@ -127,7 +127,9 @@ uint64_t sizing_key_limit(uint64_t capacity, double fpr,
     double keys = sizing_keys_within(fpr, planned, rate, context);
     if (keys < planned)
         return (uint64_t)fmax(keys - missing_keys(keys, rate, context), 0);
-    double missing = missing_keys((double)capacity, rate, context);
     double slack = missing_slack(capacity, fpr);
+    if (slack >= (double)capacity * fpr / 2) /* and no more are missing */
+        return capacity;
+    double missing = missing_keys((double)capacity, rate, context);
     return capacity - (uint64_t)fmax(missing - slack, 0);
 }

@@ -4,7 +4,9 @@
 #include "by_load.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "../../base/compiler.h"
 #include "../../base/sizing.h"
 #include "lines.h"
 
@@ -91,76 +93,149 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned picks, unsigned ce
         rate[i] = fmax(rate[i], 0);
 }
 
-/* Fills in the rates and their spread.  All lines of a block have the same keys, but a key has
- * different picks in each line: so the rate of a block is the product of the rates of its
- * lines.  Blocks of one load differ because they have different numbers of picked cells, and
- * these differ as the numbers of occupied bins do when balls are thrown at random.  (Simulated
- * for 2 to 16 picks and 4 to 60 keys, 200,000 lines each: the spread is true to 5 % from 8 keys
- * on, and the tails are a little lighter than those of a logarithmic normal distribution.) */
-void by_load_fill(struct by_load *b, const struct geometry *g, unsigned cells, bool refined)
+/* Sums over a normal distribution go from here to there, in deviations. */
+enum { LOWEST = -3, HIGHEST = 6 };
+
+/* Sets the spread of a load, and what a sum over the density needs (tilted_sum()). */
+static void set_spread(struct load_rates *r, unsigned load, double spread)
 {
-    unsigned picks = (unsigned)g->field[LINE_BITS], lines = lines_of_block(g);
-    fill_line_rates(b->rate, picks, cells);
-    if (refined && picks <= PICKS_REFINED)
-        refine_line_rates(b->rate, picks, cells);
+    r->spread[load] = spread;
+    r->lowest[load] = exp((LOWEST - spread / 2) * spread);
+    r->step[load] = exp(spread);
+}
+
+/* Fills in the rates of lines and their spread.  Lines of one load differ because they have
+ * different numbers of picked cells, and these differ as the numbers of occupied bins do when
+ * balls are thrown at random.  (Simulated for 2 to 16 picks and 4 to 60 keys, 200,000 lines
+ * each: the spread is true to 5 % from 8 keys on, and the tails are a little lighter than those
+ * of a logarithmic normal distribution.) */
+static void fill(struct load_rates *r, unsigned picks, unsigned cells)
+{
+    fill_line_rates(r->rate, picks, cells);
+    if (picks <= PICKS_REFINED)
+        refine_line_rates(r->rate, picks, cells);
     for (unsigned i = 0; i < LOAD_MAX; i++) {
-        double more = refined && picks > PICKS_REFINED ? 1.002 : 1;
+        const double more = picks > PICKS_REFINED ? 1.002 : 1;
         struct occupancy line = sizing_occupancy(WORDS * cells, (double)picks * i);
-        b->rate[i] = pow(fmin(more * b->rate[i], 1), lines);
-        b->spread[i] = i ? picks * sqrt(lines * line.variance) / line.mean : 0;
+        r->rate[i] = fmin(more * r->rate[i], 1);
+        set_spread(r, i, i ? picks * sqrt(line.variance) / line.mean : 0);
     }
 }
 
-void by_load_set(struct by_load *b, const struct geometry *g, double keys)
+/* A table is filled when a plan or a filter first needs it. */
+static const struct load_rates *rates_of_lines(unsigned picks, unsigned cells)
+{
+    static struct load_rates all[2][WORDS];
+    static bool filled[2][WORDS];
+    const unsigned size = cells == WORD_NBITS;
+    struct load_rates r, *to = &all[size][picks - 1];
+    if (__atomic_load_n(&filled[size][picks - 1], __ATOMIC_ACQUIRE))
+        return to;
+    fill(&r, picks, cells);
+    for (size_t i = 0; i < sizeof r / sizeof(double); i++) /* other threads write the same */
+        __atomic_store((double *)to + i, (double *)&r + i, __ATOMIC_RELAXED);
+    __atomic_store_n(&filled[size][picks - 1], true, __ATOMIC_RELEASE);
+    return to;
+}
+
+void by_load_lines(struct by_load *b, unsigned picks, unsigned cells, double band_lines)
+{
+    b->rates = rates_of_lines(picks, cells);
+    b->blocks = band_lines;
+}
+
+/* All lines of a block have the same keys, but a key has different picks in each line: so the
+ * rate of a block is the product of the rates of its lines. */
+void by_load_begin(struct by_load *b, const struct geometry *g, unsigned cells)
+{
+    const unsigned lines = lines_of_block(g);
+    by_load_lines(b, (unsigned)g->field[LINE_BITS], cells, (double)g->field[BAND_LINES]);
+    if (lines == 1)
+        return;
+    for (unsigned i = 0; i < LOAD_MAX; i++) {
+        b->of_blocks.rate[i] = pow(b->rates->rate[i], lines);
+        set_spread(&b->of_blocks, i, sqrt(lines) * b->rates->spread[i]);
+    }
+    b->rates = &b->of_blocks;
+}
+
+void by_load_set_keys(struct by_load *b, double keys)
 {
     b->keys = floor(fmin(keys, 0x1p60));
-    b->blocks = (double)g->field[BAND_LINES];
 }
 
-/* Goes through the loads from the most frequent one, the mode: first upwards, then downwards,
- * until the weights are negligible.  Downwards it stops sooner, since blocks of few keys add
- * little to the fpr.  A weight is the frequency of a load divided by that of the mode.  If the
- * mode lies far beyond the table, all blocks are full and the mode alone is enough. */
-struct load_cursor {
-    double load, mode, weight;
-    bool up;
+void by_load_set_blocks(struct by_load *b, uint64_t blocks)
+{
+    b->blocks = (double)blocks;
+}
+
+/* ---- How often each load is -------------------------------------------------------------- */
+
+/* Several loads side by side, of which the first is a multiple of LANES. */
+typedef double lanes __attribute__((vector_size(16)));
+typedef int64_t bits __attribute__((vector_size(16)));
+enum { LANES = sizeof(lanes) / sizeof(double) };
+
+/* How frequent each load is, divided by how frequent the most frequent one is, the mode; for
+ * those that count.  At most 200 below the mode do, and 400 above it. */
+enum { BELOW = 208, ABOVE = 432 };
+
+struct loads {
+    double mean;
+    int base; /* which load has its weight at 0: a multiple of LANES, or less than 0 */
+    unsigned begin, end; /* where there are weights: multiples of LANES */
+    double weight[BELOW + ABOVE];
 };
 
-static struct load_cursor loads_begin(const struct by_load *b)
+/* Goes from the mode upwards, and then downwards, until the weights are negligible: downwards
+ * sooner, since blocks of few keys add little to the fpr.  Neighbouring terms of the binomial
+ * distribution of n keys have the ratio (n - i) / (i + 1) * odds, where odds = p / (1 - p) and
+ * p = 1 / blocks.  If the mode lies far beyond the table, all blocks are full and the mode alone is
+ * enough. */
+static void find_loads(const struct by_load *b, struct loads *loads)
 {
-    double mode = b->blocks > 1 ? floor((b->keys + 1) / b->blocks) : b->keys;
-    return (struct load_cursor){ .load = mode, .mode = mode, .weight = 1, .up = true };
-}
-
-/* Neighbouring terms of the binomial distribution of n keys have the ratio
- * (n - i) / (i + 1) * odds, where odds = p / (1 - p) and p = 1 / blocks. */
-static bool loads_next(const struct by_load *b, struct load_cursor *w)
-{
-    double odds = 1 / (b->blocks - 1);
-    if (b->blocks <= 1 || w->mode > 2 * LOAD_MAX)
-        return false;
-    if (w->up) {
-        w->weight *= (b->keys - w->load) / (w->load + 1) * odds;
-        w->load++;
-        if (w->weight > 1e-25)
-            return true;
-        *w = (struct load_cursor){ .load = w->mode, .weight = 1 };
+    const double n = b->keys, odds = 1 / (b->blocks - 1);
+    const double mode = fmin(b->blocks > 1 ? floor((n + 1) / b->blocks) : n, 4 * LOAD_MAX);
+    const bool alone = b->blocks <= 1 || mode > 2 * LOAD_MAX;
+    const unsigned at = BELOW + (unsigned)mode % LANES;
+    unsigned first = at, last = at;
+    double *weight = loads->weight;
+    weight[at] = 1;
+    for (double i = mode; !alone && weight[last] > 1e-25 && last < BELOW + ABOVE - 2 * LANES;
+         i++) {
+        weight[last + 1] = weight[last] * ((n - i) * odds / (i + 1));
+        last++;
     }
-    if (w->load < 1)
-        return false;
-    w->weight *= w->load / (b->keys - w->load + 1) / odds;
-    w->load--;
-    return w->weight > 1e-9;
+    for (double i = mode; !alone && i >= 1 && weight[first] > 1e-9 && first > LANES; i--) {
+        weight[first - 1] = weight[first] * (i / ((n - i + 1) * odds));
+        first--;
+    }
+    loads->mean = n / b->blocks;
+    loads->base = (int)mode - (int)at;
+    loads->begin = first - first % LANES;
+    loads->end = last + LANES - last % LANES;
+    for (unsigned i = loads->begin; i < first; i++)
+        weight[i] = 0;
+    for (unsigned i = last + 1; i < loads->end; i++)
+        weight[i] = 0;
 }
 
-static double load_rate(const struct by_load *b, double load)
+static ALWAYS_INLINE lanes lanes_at(const double *from)
 {
-    return load < (double)LOAD_MAX ? b->rate[(unsigned)load] : 1;
+    lanes values;
+    memcpy(&values, from, sizeof values);
+    return values;
 }
 
-static double load_spread(const struct by_load *b, double load)
+/* Returns the values of a column of the table; or 'beyond' behind its end. */
+static ALWAYS_INLINE lanes column(const double column[LOAD_MAX], int load, double beyond)
 {
-    return load < (double)LOAD_MAX ? b->spread[(unsigned)load] : 0;
+    return load < LOAD_MAX ? lanes_at(column + load) : (lanes){ 0 } + beyond;
+}
+
+static ALWAYS_INLINE double sum_of(lanes values)
+{
+    return values[0] + values[1];
 }
 
 /* How the fpr of a block is distributed, over all blocks of a band and all seeds. */
@@ -177,31 +252,39 @@ struct moments {
 
 /* The slope comes from a linear regression of the fpr on the load, where each load counts as
  * often as it occurs. */
-static struct moments block_moments(const struct by_load *b)
+static struct moments block_moments(const struct by_load *b, const struct loads *loads)
 {
-    double weight = 0, x = 0, xx = 0, d = 0, dd = 0, xd = 0;
-    struct load_cursor w = loads_begin(b);
-    do {
-        double rate = load_rate(b, w.load), spread = load_spread(b, w.load);
-        double off = w.load - b->keys / b->blocks;
-        weight += w.weight;
-        x += w.weight * rate;
-        xx += w.weight * rate * rate * (1 + spread * spread);
-        d += w.weight * off;
-        dd += w.weight * off * off;
-        xd += w.weight * rate * off;
-    } while (loads_next(b, &w));
-    struct moments m = { .rate = x / weight };
-    double with_load = xd - x * d / weight, loads = dd - d * d / weight;
-    m.per_key = loads > 1e-9 && m.rate > 0 ? with_load / loads / m.rate : 0;
-    double variance = (xx - x * x / weight - m.per_key * m.rate * with_load) / weight;
+    const lanes steps = { 0, 1 };
+    lanes all = { 0 }, x = { 0 }, xx = { 0 }, d = { 0 }, dd = { 0 }, xd = { 0 };
+    for (unsigned i = loads->begin; i < loads->end; i += LANES) {
+        const int load = loads->base + (int)i;
+        const lanes rate = column(b->rates->rate, load, 1), w = lanes_at(loads->weight + i);
+        const lanes spread = column(b->rates->spread, load, 0),
+                    off = load - loads->mean + steps;
+        all += w;
+        x += w * rate;
+        xx += w * rate * rate * (1 + spread * spread);
+        d += w * off;
+        dd += w * off * off;
+        xd += w * rate * off;
+    }
+    const double weight = sum_of(all), rates = sum_of(x), offs = sum_of(d);
+    struct moments m = { .rate = rates / weight };
+    double with_load = sum_of(xd) - rates * offs / weight;
+    double variance_of_loads = sum_of(dd) - offs * offs / weight;
+    m.per_key =
+        variance_of_loads > 1e-9 && m.rate > 0 ? with_load / variance_of_loads / m.rate : 0;
+    double variance =
+        (sum_of(xx) - rates * rates / weight - m.per_key * m.rate * with_load) / weight;
     m.variance = m.rate > 0 ? fmax(variance / (m.rate * m.rate), 1e-12) : 0;
     return m;
 }
 
 double by_load_mean(const struct by_load *b, double bands)
 {
-    return pow(block_moments(b).rate, bands);
+    struct loads loads;
+    find_loads(b, &loads);
+    return pow(block_moments(b, &loads).rate, bands);
 }
 
 /* ---- The rate of all filters but one in 10^9 ------------------------------------------- */
@@ -221,125 +304,241 @@ struct tilted {
     double x, xx, d, dd, xd; /* of the tilted weights times x, x^2, d, d^2, x d */
 };
 
-/* Returns e^x - 1: quicker than expm1(), and precise enough here. */
-static double exp_less_one(double x)
+/* The same for every LANES-th load. */
+struct tilted_lanes {
+    lanes weight, less_one, x, xx, d, dd, xd;
+};
+
+/* Returns e^x - 1, where x <= 700: 2^k e^r - 1 with the nearest k, and r to the power of 13. */
+static ALWAYS_INLINE lanes exp_less_one(lanes x)
 {
-    return fabs(x) < 1e-2 ? x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5))))
-                          : exp(x) - 1;
+    const double shift = 0x1.8p52, ln2_high = 0x1.62e42fefa38p-1,
+                 ln2_low = 0x1.ef35793c7673p-45;
+    lanes shifted = x * M_LOG2E + shift, k = shifted - shift, power = { 0 };
+    const lanes r = (x - k * ln2_high) - k * ln2_low;
+    static const double factor[] = { 1 / 6227020800.0,
+                                     1 / 479001600.0,
+                                     1 / 39916800.0,
+                                     1 / 3628800.0,
+                                     1 / 362880.0,
+                                     1 / 40320.0,
+                                     1 / 5040.0,
+                                     1 / 720.0,
+                                     1 / 120.0,
+                                     1 / 24.0,
+                                     1 / 6.0,
+                                     1 / 2.0,
+                                     1 };
+    for (unsigned i = 0; i < sizeof factor / sizeof *factor; i++)
+        power = (power + factor[i]) * r;
+    const lanes scale = (lanes)(((bits)shifted << 52) + (bits)((lanes){ 0 } + 1));
+    return power * scale + (scale - 1);
+}
+
+static ALWAYS_INLINE lanes least(lanes a, lanes b)
+{
+    bits smaller = a < b;
+    return (lanes)(((bits)a & smaller) | ((bits)b & ~smaller));
 }
 
 /* Adds blocks of fpr x, load difference d, and this weight. */
-static void tilted_add(struct tilted *t, const struct tilt *by, double weight, double x,
-                       double d)
+static ALWAYS_INLINE void tilted_add(struct tilted_lanes *t, const struct tilt *by,
+                                     lanes weight, lanes x, lanes d)
 {
-    x = fmin(x, by->most);
-    double grown = exp_less_one(by->theta * x + by->eta * d), w = weight * (grown + 1);
+    x = least(x, (lanes){ 0 } + by->most);
+    const lanes grown = exp_less_one(least(by->theta * x + by->eta * d, (lanes){ 0 } + 700));
+    const lanes w = weight * (grown + 1), wx = w * x, wd = w * d;
     t->weight += weight;
     t->less_one += weight * grown;
-    t->x += w * x;
-    t->xx += w * x * x;
-    t->d += w * d;
-    t->dd += w * d * d;
-    t->xd += w * x * d;
+    t->x += wx;
+    t->xx += wx * x;
+    t->d += wd;
+    t->dd += wd * d;
+    t->xd += wx * d;
 }
 
-/* Adds the blocks of one load, whose log x has a normal distribution.  Where the spread hardly
- * matters, adds half of them one deviation above and half one below.  Else sums over the
- * density at whole deviations from -3 to 6, which is true to eight digits. */
-static void tilted_add_load(struct tilted *t, const struct tilt *by, double weight, double x,
-                            double spread, double d)
+/* Returns the sums over all loads.  At one load log x has a normal distribution.  Where the
+ * spread hardly matters, half of the blocks are one deviation above and half one below.  Else
+ * sums over the density at whole deviations from LOWEST to HIGHEST, which is true to eight
+ * digits. */
+static struct tilted tilt(const struct by_load *b, const struct loads *loads,
+                          const struct moments *m, const struct tilt *by)
 {
-    enum { LOWEST = -3, HIGHEST = 6 };
     static const double density[] = { 4.431848e-3, 5.399097e-2, 0.241970725, 0.398942280,
                                       0.241970725, 5.399097e-2, 4.431848e-3, 1.338302e-4,
                                       1.486720e-6, 6.075883e-9 };
-    if (by->theta * x * spread < 0.5) {
-        tilted_add(t, by, weight / 2, x * (1 + spread), d);
-        tilted_add(t, by, weight / 2, x * (1 - spread), d);
-        return;
+    const lanes steps = { 0, 1 };
+    struct tilted_lanes t = { 0 };
+    for (unsigned i = loads->begin; i < loads->end; i += LANES) {
+        const int load = loads->base + (int)i;
+        const lanes weight = lanes_at(loads->weight + i), d = load - loads->mean + steps;
+        const lanes spread = column(b->rates->spread, load, 0);
+        lanes x = column(b->rates->rate, load, 1) / m->rate;
+        const bits matters = by->theta * x * spread >= 0.5;
+        if (matters[0] | matters[1]) {
+            const lanes step = column(b->rates->step, load, 1);
+            x *= column(b->rates->lowest, load, 1);
+            for (int z = LOWEST; z <= HIGHEST; z++, x *= step)
+                tilted_add(&t, by, weight * density[z - LOWEST], x, d);
+        } else {
+            tilted_add(&t, by, weight / 2, x * (1 + spread), d);
+            tilted_add(&t, by, weight / 2, x * (1 - spread), d);
+        }
     }
-    double step = exp(spread);
-    x *= exp(((double)LOWEST - spread / 2) * spread);
-    for (int z = LOWEST; z <= HIGHEST; z++) {
-        tilted_add(t, by, weight * density[z - LOWEST], x, d);
-        x *= step;
-    }
+    return (struct tilted){ .weight = sum_of(t.weight),
+                            .less_one = sum_of(t.less_one),
+                            .x = sum_of(t.x),
+                            .xx = sum_of(t.xx),
+                            .d = sum_of(t.d),
+                            .dd = sum_of(t.dd),
+                            .xd = sum_of(t.xd) };
 }
 
-/* Returns the sums over all loads. */
-static struct tilted tilt(const struct by_load *b, const struct moments *m,
-                          const struct tilt *by)
+/* The loads of all blocks sum up to the keys, so their mean cannot change.  So eta is in a fixed
+ * ratio to theta, which leaves the mean load about as it is, and theta alone is searched for. */
+struct ray {
+    const struct by_load *by_load;
+    const struct loads *loads;
+    const struct moments *moments;
+    double y;     /* the mean that is asked about, to that of all seeds */
+    double ratio; /* of -eta to theta */
+};
+
+/* A point on a ray: the bound there, to be multiplied by the number of blocks, and its slope. */
+struct point {
+    double theta, bound, slope;
+    struct tilted t;
+};
+
+static struct point point_at(const struct ray *r, double theta)
 {
-    struct tilted t = { 0 };
-    double mean = b->keys / b->blocks;
-    struct load_cursor w = loads_begin(b);
-    do
-        tilted_add_load(&t, by, w.weight, load_rate(b, w.load) / m->rate,
-                        load_spread(b, w.load), w.load - mean);
-    while (loads_next(b, &w));
-    return t;
+    const struct tilt by = { .theta = theta,
+                             .eta = -r->ratio * theta,
+                             .most = r->by_load->blocks * r->y };
+    const struct tilted t = tilt(r->by_load, r->loads, r->moments, &by);
+    return (struct point){ .theta = theta,
+                           .bound = theta * r->y - log1p(t.less_one / t.weight),
+                           .slope = r->y - (t.x - r->ratio * t.d) / (t.weight + t.less_one),
+                           .t = t };
 }
 
-/* Does the same with an eta that leaves the mean load about where it was: the loads of all
- * blocks sum up to the keys, so the mean cannot change. */
-static struct tilted tilt_with_loads(const struct by_load *b, const struct moments *m,
-                                     double theta, double most)
+/* Returns how high a point between two may lie at most, where their tangents meet: the bound is a
+ * concave function. */
+static double meet(const struct point *low, const struct point *high, double *theta)
 {
-    struct tilt by = { .theta = theta, .eta = -theta * m->per_key, .most = most };
-    struct tilted t = tilt(b, m, &by);
-    for (int i = 0; i < 3 && b->blocks > 1; i++) {
-        double sum = t.weight + t.less_one, off = t.d / sum, variance = t.dd / sum - off * off;
-        double step = off / variance;
-        if (!(variance > 0) || fabs(step) > 0.5 || off * off < 1e-2 * variance)
+    double at = high->bound - low->bound + low->slope * low->theta - high->slope * high->theta;
+    *theta = fmin(fmax(at / (low->slope - high->slope), low->theta), high->theta);
+    return low->bound + low->slope * (*theta - low->theta);
+}
+
+/* Returns a point on the ray that is lower than the highest by at most 'near', or that is as high
+ * as is enough.  Begins at theta, which is at most 'limit'. */
+static struct point highest(const struct ray *r, double theta, double limit, double near,
+                            double enough)
+{
+    struct point low = { .slope = r->y - 1 }, high = { .slope = 1 }, best = low;
+    for (int i = 0; i < 30 && best.bound < enough; i++) {
+        const struct point at = point_at(r, theta);
+        *(at.slope > 0 ? &low : &high) = at;
+        if (at.bound > best.bound)
+            best = at;
+        if (high.slope > 0) { /* is not found yet */
+            if (theta >= limit)
+                break;
+            theta = fmin(1.5 * theta, limit);
+            continue;
+        }
+        const double top = meet(&low, &high, &theta), wide = high.theta - low.theta;
+        if (top - best.bound < near || wide < 1e-3 * high.theta)
             break;
-        by.eta -= step;
-        t = tilt(b, m, &by);
-    }
-    return t;
-}
-
-/* Returns a lower bound of -log(share of seeds whose mean fpr over all blocks is above 'most').
- * This is Chernoff's bound, under the condition that the loads sum up to the keys.  Every theta
- * and eta give a valid bound; the search for the best theta ends when the bound is 'enough'. */
-static double log_chance_over(const struct by_load *b, const struct moments *m, double most,
-                              double enough)
-{
-    double y = most / m->rate, one = b->blocks * y, best = 0, low = 0,
-           high = 500 / fmin(1 / m->rate, one);
-    if (y <= 1)
-        return 0;
-
-    double theta = fmin((y - 1) / m->variance, high);
-    for (int i = 0; i < 30 && best < enough; i++) {
-        struct tilted t = tilt_with_loads(b, m, theta, one);
-        double sum = t.weight + t.less_one, x = t.x / sum;
-        best = fmax(best, b->blocks * (theta * y - log1p(t.less_one / t.weight)));
-        *(x < y ? &low : &high) = theta;
-        double with_load = t.dd > 0 ? t.xd * t.xd / t.dd : 0;
-        double next = theta + log(y / x) * x / ((t.xx - with_load) / sum - x * x);
-        if (!(next > low && next < high) || x > 2 * y)
-            next = low > 0 ? sqrt(low * high) : high / 2;
-        if (fabs(next / theta - 1) < 0.02)
-            break;
-        theta = next;
+        theta = fmin(fmax(theta, low.theta + 0.02 * wide), high.theta - 0.02 * wide);
     }
     return best;
 }
 
+/* Changes the ratio to one that leaves the mean load at this point nearer to what it is.  Returns
+ * by how much that may raise the bound. */
+static double turn(struct ray *r, const struct point *at)
+{
+    const double sum = at->t.weight + at->t.less_one, d = at->t.d / sum;
+    const double dd = at->t.dd / sum - d * d, most = 0.5 / sqrt(r->loads->mean + 1);
+    if (r->by_load->blocks <= 1 || !(dd > 0))
+        return 0;
+    r->ratio += fmax(fmin(d / dd, most), -most) / at->theta;
+    return d * d / dd / 2;
+}
+
+/* Returns a lower bound of -log(share of seeds whose mean fpr over all blocks is above 'most').
+ * This is Chernoff's bound, under the condition that the loads sum up to the keys.  Every theta
+ * and eta give a valid bound.  The search for the best ones begins at *start; or if that is { 0 },
+ * where it would end for a normal distribution, or earlier, near to where the bound would be what
+ * is needed if the mean became too large by few blocks.  It ends when the bound is 'times' what
+ * is needed.  Sets *start to where it ended. */
+static double log_chance_over(const struct by_load *b, const struct loads *loads,
+                              const struct moments *m, double most, double needed, double times,
+                              struct by_load_theta *start)
+{
+    const double y = most / m->rate, near = 0.002 * needed / b->blocks;
+    const double roughly = 8 * near; /* as long as the ratio may change */
+    const double limit = 500 / fmin(1 / m->rate, b->blocks * y);
+    struct ray r = { b, loads, m, y, start->theta > 0 ? start->ratio : m->per_key };
+    double theta = fmin((y - 1) / m->variance, 1.2 * needed / b->blocks / (y - 1)), best = 0;
+    if (y <= 1)
+        return 0;
+
+    theta = start->theta > 0 ? start->theta : theta;
+    for (int i = 0; i < 5; i++) {
+        const struct point at = highest(&r, fmin(theta, limit), limit, i ? near : roughly,
+                                        times * needed / b->blocks);
+        if (at.bound > best) {
+            best = at.bound;
+            *start = (struct by_load_theta){ at.theta, r.ratio };
+        }
+        if (!(at.theta > 0) || best * b->blocks >= times * needed || turn(&r, &at) < near)
+            break;
+        theta = at.theta;
+    }
+    return best * b->blocks;
+}
+
 bool by_load_may_keep(const struct by_load *b, double bands, double fpr)
 {
-    struct moments m = block_moments(b);
+    struct loads loads;
+    find_loads(b, &loads);
+    struct moments m = block_moments(b, &loads);
     return pow(m.rate, bands) * (1 + 5 * sqrt(m.variance * bands / b->blocks)) <= fpr;
+}
+
+/* Returns how many times as large as it must be the logarithm of the share is; does not look
+ * further than to 'times'.  The bands are independent.  Their product is too large mostly
+ * because all of them are a little too large, or because one is far too large: the bound is
+ * taken for both cases. */
+static double margin(const struct by_load *b, double bands, double fpr, double times,
+                     struct by_load_start *start)
+{
+    const double needed = 9 * M_LN10;
+    struct loads loads;
+    find_loads(b, &loads);
+    const struct moments m = block_moments(b, &loads);
+    const double mean = pow(m.rate, bands);
+    if (mean <= 0)
+        return times;
+    const double each = m.rate * pow(fpr / mean, 1 / bands), one = m.rate * fpr / mean;
+    double all = needed / bands;
+    all = log_chance_over(b, &loads, &m, each, all, times, &start->each) / all;
+    return bands == 1 || all < 1
+               ? all
+               : fmin(all,
+                      log_chance_over(b, &loads, &m, one, needed, times, &start->one) / needed);
 }
 
 bool by_load_keeps(const struct by_load *b, double bands, double fpr)
 {
-    const double enough = 9 * M_LN10;
-    struct moments m = block_moments(b);
-    double mean = pow(m.rate, bands);
-    if (mean <= 0)
-        return true;
-    double each = m.rate * pow(fpr / mean, 1 / bands), one = m.rate * fpr / mean;
-    return bands * log_chance_over(b, &m, each, enough / bands) >= enough &&
-           (bands == 1 || log_chance_over(b, &m, one, enough) >= enough);
+    return margin(b, bands, fpr, 1, &(struct by_load_start){ 0 }) >= 1;
+}
+
+double by_load_margin(const struct by_load *b, double bands, double fpr,
+                      struct by_load_start *start)
+{
+    return margin(b, bands, fpr, 16, start);
 }

@@ -6,6 +6,7 @@
 #include "../../base/sizing.h"
 #include "by_load.h"
 #include "fold.h"
+#include "held.h"
 
 bool lines_in_range(const struct geometry *g)
 {
@@ -35,8 +36,8 @@ double lines_predict(const struct geometry *g, unsigned cells, double keys)
     struct by_load b;
     if (lines_pick_one(g))
         return sizing_occupancy(lines_cells(g, cells), keys).mean;
-    by_load_fill(&b, g, cells, true);
-    by_load_set(&b, g, keys);
+    by_load_begin(&b, g, cells);
+    by_load_set_keys(&b, keys);
     return by_load_mean(&b, lines_separate_bands(g));
 }
 
@@ -58,7 +59,8 @@ static bool try_lines(struct trial *trial, uint64_t band_lines,
     g->field[BAND_LINES] = band_lines;
     if (lines_pick_one(g))
         return sizing_one_cell_fits(lines_cells(g, trial->cells), g->capacity, g->fpr);
-    by_load_set(&trial->by_load, g, trial->keys(g));
+    by_load_set_blocks(&trial->by_load, band_lines);
+    by_load_set_keys(&trial->by_load, trial->keys(g));
     return keeps(&trial->by_load, lines_separate_bands(g), g->fpr);
 }
 
@@ -93,26 +95,22 @@ static uint64_t fewest_lines(struct trial *trial, uint64_t most)
 static void trial_begin(struct trial *trial, unsigned picks)
 {
     trial->g.field[LINE_BITS] = picks;
-    by_load_fill(&trial->by_load, &trial->g, trial->cells, true);
+    by_load_begin(&trial->by_load, &trial->g, trial->cells);
 }
 
 /* With TOGETHER the plan may take this many times the least memory to set fewer picks: each bit
  * that is set costs time on a disk or server. */
 static const double fewer_picks_cost = 1.03;
 
-/* Finds the number of picks that needs the fewest lines, with this number of bands.  With
- * TOGETHER, finds the fewest picks that need hardly more lines.  Returns false, and leaves g as
- * it was, if no number of picks reaches the fpr with 'best' lines in a band. */
-static bool plan_bands(struct geometry *g, unsigned cells, unsigned bands, uint64_t best,
-                       double (*keys)(const struct geometry *g))
+/* Finds the fewest picks that need hardly more lines than the number of picks that needs the
+ * fewest.  See plan_bands(). */
+static bool plan_together(struct geometry *g, unsigned cells, unsigned bands, uint64_t best,
+                          double (*keys)(const struct geometry *g))
 {
-    enum { FEWER = 4, FEWER_TOGETHER = 5 }; /* picks than usual */
+    enum { FEWER = 5 }; /* picks than usual */
     struct trial trial = { .g = *g, .cells = cells, .keys = keys };
     unsigned most = (unsigned)fmin(ceil(-log2(g->fpr) / bands), WORDS);
-    unsigned fewer = g->field[TOGETHER] ? FEWER_TOGETHER : FEWER;
-    unsigned least = most > fewer ? most - fewer : 1;
-    if (g->fpr >= ONE_CELL_FPR)
-        most = least = 1;
+    unsigned least = most > FEWER ? most - FEWER : 1;
     trial.g.field[BANDS] = bands;
     bool found = false;
     for (unsigned picks = most; picks >= least; picks--) {
@@ -125,8 +123,7 @@ static bool plan_bands(struct geometry *g, unsigned cells, unsigned bands, uint6
         g->field[BAND_LINES] = lines;
     }
     uint64_t enough = (uint64_t)((double)best * fewer_picks_cost);
-    for (unsigned picks = least; found && g->field[TOGETHER] && picks < g->field[LINE_BITS];
-         picks++) {
+    for (unsigned picks = least; found && picks < g->field[LINE_BITS]; picks++) {
         uint64_t lines = (trial_begin(&trial, picks), fewest_lines(&trial, enough));
         if (!lines)
             continue;
@@ -135,6 +132,57 @@ static bool plan_bands(struct geometry *g, unsigned cells, unsigned bands, uint6
         break;
     }
     return found;
+}
+
+/* Gives a key one pick.  See plan_bands(). */
+static bool plan_one_cell(struct geometry *g, unsigned cells, uint64_t most)
+{
+    struct trial trial = { .g = *g, .cells = cells };
+    trial.g.field[BANDS] = trial.g.field[LINE_BITS] = 1;
+    uint64_t lines = sizing_smallest(most, fits, &trial);
+    if (!lines)
+        return false;
+    *g = trial.g;
+    g->field[BAND_LINES] = lines;
+    return true;
+}
+
+/* A plan that looks for the number of lines. */
+struct keys_of {
+    struct geometry g;
+    double (*keys)(const struct geometry *g);
+};
+
+static double keys_with(void *context, uint64_t band_lines, unsigned picks)
+{
+    struct keys_of *of = context;
+    of->g.field[BAND_LINES] = band_lines;
+    of->g.field[LINE_BITS] = picks;
+    return of->keys(&of->g);
+}
+
+/* Finds the number of picks that needs the fewest lines, with this number of bands.  Returns
+ * false, and leaves g as it was, if no number of picks reaches the fpr with 'best' lines in a
+ * band. */
+static bool plan_bands(struct geometry *g, unsigned cells, unsigned bands, uint64_t best,
+                       double (*keys)(const struct geometry *g))
+{
+    if (g->fpr >= ONE_CELL_FPR && bands == 1)
+        return plan_one_cell(g, cells, best);
+    if (g->field[TOGETHER])
+        return plan_together(g, cells, bands, best, keys);
+    const struct design design = { g->fpr, cells, bands };
+    struct keys_of of = { .g = *g, .keys = keys };
+    unsigned picks;
+    of.g.field[BANDS] = bands;
+    const struct needed needed = { (double)g->capacity, keys_with, &of };
+    uint64_t lines = held_fewest_lines(&design, &needed, best, &picks);
+    if (!lines)
+        return false;
+    *g = of.g;
+    g->field[BAND_LINES] = lines;
+    g->field[LINE_BITS] = picks;
+    return true;
 }
 
 /* Returns a number of lines in a band that is far beyond the useful. */
@@ -231,7 +279,7 @@ uint64_t lines_capacity(const struct geometry *g, unsigned cells,
                         double (*keys)(const struct geometry *g))
 {
     struct trial trial = { .g = *g, .cells = cells, .keys = keys };
-    by_load_fill(&trial.by_load, g, cells, true);
+    by_load_begin(&trial.by_load, g, cells);
     uint64_t bad = sizing_smallest(PERHAPS_CAPACITY_MAX, may_be_too_many, &trial);
     uint64_t good = bad ? bad - 1 : PERHAPS_CAPACITY_MAX;
     for (uint64_t step = good / 256 + 1; good && are_too_many(&trial, good); step *= 2) {
@@ -245,7 +293,7 @@ uint64_t lines_capacity(const struct geometry *g, unsigned cells,
 static double rate_at(void *context, double keys)
 {
     struct trial *trial = context;
-    by_load_set(&trial->by_load, &trial->g, keys);
+    by_load_set_keys(&trial->by_load, keys);
     return by_load_mean(&trial->by_load, lines_separate_bands(&trial->g));
 }
 
@@ -255,7 +303,7 @@ uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
     struct trial trial = { .g = *g, .cells = cells };
     if (lines_pick_one(g))
         return sizing_one_cell_limit(lines_cells(g, cells), g->fpr);
-    by_load_fill(&trial.by_load, g, cells, false);
+    by_load_begin(&trial.by_load, g, cells);
     return sizing_key_limit(g->capacity, g->fpr, rate_at, &trial);
 }
 
@@ -264,13 +312,13 @@ double lines_counted(const struct geometry *g, unsigned cells, double keys)
     struct trial trial = { .g = *g, .cells = cells };
     if (lines_pick_one(g))
         return lines_predict(g, cells, keys) * lines_cells(g, cells);
-    by_load_fill(&trial.by_load, g, cells, false);
+    by_load_begin(&trial.by_load, g, cells);
     return sizing_counted(keys, rate_at, &trial);
 }
 
 double lines_keys_within(const struct geometry *g, unsigned cells, double most)
 {
     struct trial trial = { .g = *g, .cells = cells };
-    by_load_fill(&trial.by_load, g, cells, false);
+    by_load_begin(&trial.by_load, g, cells);
     return sizing_keys_within(g->fpr, most, rate_at, &trial);
 }

@@ -160,6 +160,9 @@ struct line_rates {
 typedef void line_rater(const uint8_t *lines, unsigned picks, unsigned cells,
                         struct line_rates *rates);
 
+/* Counts the picked cells of n lines.  Their words are read only once, too. */
+typedef void picked_counter(const uint8_t *lines, size_t n, unsigned cells, uint32_t *picked);
+
 /* The loops over lines, for one instruction set (../cpu/cpu_loops.h). */
 struct line_loops {
     struct loops one;     /* blocked filters that have one line a key */
@@ -167,6 +170,7 @@ struct line_loops {
     struct loops counting;
     counting_changer *change; /* adds and removals of counting filters */
     line_rater *rates;
+    picked_counter *counts;
 
     /* Adds keys to the lines that were found for them.  (No walk depends on the bits of a mark
      * that are the index of a key.) */

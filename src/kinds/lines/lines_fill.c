@@ -19,28 +19,6 @@ static struct line line_read(const uint8_t *at)
     return line;
 }
 
-/* Counts the picked cells of each word: set bits, or counters that are not zero. */
-static void line_picked(const struct line *line, unsigned cells, uint32_t picked[WORDS])
-{
-    for (unsigned w = 0; w < WORDS; w++) {
-        uint32_t word = line->word[w];
-        if (cells == WORD_COUNTERS) {
-            word |= word >> 1;
-            word = (word | word >> 2) & UINT32_C(0x11111111);
-        }
-        picked[w] = bits_set32(word);
-    }
-}
-
-/* Returns how many cells of the line are picked. */
-static unsigned sum_of_words(const uint32_t picked[WORDS])
-{
-    unsigned count = 0;
-    for (unsigned w = 0; w < WORDS; w++)
-        count += picked[w];
-    return count;
-}
-
 /* A survey of blocks.  To compute the fpr of a line takes several times as long as to guess it
  * from the number of its picked cells.  So where not all blocks are looked at, the fpr of each
  * block is guessed, and that of some is computed, too; they show by which factor the guesses
@@ -80,15 +58,16 @@ static void survey_begin(struct survey *s, const struct geometry *g, unsigned ce
                           .lines = lines_of_block(g) };
 }
 
-/* Computes the fprs of blocks of a band that lie side by side, and adds them up.  Where fewer
- * lines are left than are computed at once, it computes a copy with clear lines behind them. */
-static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t band)
+/* Returns the sum of the fprs of blocks that lie side by side, and adds their picked cells to
+ * *picked.  Where fewer lines are left than are computed at once, it computes a copy with clear
+ * lines behind them. */
+static double exact_rates(const struct survey *s, const uint8_t *block, uint64_t blocks,
+                          double *picked)
 {
     const uint64_t most = LINES_AT_ONCE / s->lines, block_nbytes = s->lines * LINE_NBYTES;
     struct line copy[LINES_AT_ONCE] = { 0 };
     struct line_rates rates;
-    s->blocks += (double)blocks;
-    s->count[band] += (double)blocks;
+    double sum = 0;
     for (uint64_t n; blocks; blocks -= n, block += n * block_nbytes) {
         n = blocks < most ? blocks : most;
         bool whole = n * s->lines == LINES_AT_ONCE;
@@ -100,34 +79,54 @@ static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks
             double rate = 1;
             for (unsigned j = 0; j < s->lines; j++, line++) {
                 rate *= rates.rate[line];
-                s->picked += rates.picked[line];
+                *picked += rates.picked[line];
             }
-            s->exact[band] += rate;
+            sum += rate;
+        }
+    }
+    return sum;
+}
+
+/* Surveys blocks of a band that lie side by side. */
+static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t band)
+{
+    s->blocks += (double)blocks;
+    s->count[band] += (double)blocks;
+    s->exact[band] += exact_rates(s, block, blocks, &s->picked);
+}
+
+/* The same, but only guesses their fprs. */
+static void survey_guess(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t band)
+{
+    const uint64_t most = LINES_AT_ONCE / s->lines, block_nbytes = s->lines * LINE_NBYTES;
+    const double a_cell = 1 / (double)(WORDS * s->cells);
+    uint32_t picked[LINES_AT_ONCE];
+    s->blocks += (double)blocks;
+    s->count[band] += (double)blocks;
+    for (uint64_t n; blocks; blocks -= n, block += n * block_nbytes) {
+        n = blocks < most ? blocks : most;
+        cpu_loops[s->cpu].lines->counts(block, n * s->lines, s->cells, picked);
+        for (uint64_t i = 0, line = 0; i < n; i++) {
+            double guess = 1;
+            for (unsigned j = 0; j < s->lines; j++, line++) {
+                guess *= power(picked[line] * a_cell, s->picks);
+                s->picked += picked[line];
+            }
+            s->guess[band] += guess;
         }
     }
 }
 
-/* Adds the guess for a block of a band to the survey; with 'exact', computes its fpr, too. */
+/* Guesses the fpr of a block; with 'exact', computes it, too. */
 static void survey_block(struct survey *s, const uint8_t *block, uint64_t band, bool exact)
 {
-    double guess = 1, picked = 0;
-    for (unsigned i = 0; i < s->lines; i++) {
-        struct line line = line_read(block + i * LINE_NBYTES);
-        uint32_t cells[WORDS];
-        line_picked(&line, s->cells, cells);
-        unsigned count = sum_of_words(cells);
-        picked += count;
-        guess *= power(count / (double)(WORDS * s->cells), s->picks);
-    }
-    s->guess[band] += guess;
+    const double before = s->guess[band];
+    double picked = 0;
+    survey_guess(s, block, 1, band);
     if (exact) {
-        s->guess_both[band] += guess;
-        survey_exact(s, block, 1, band);
-        return;
+        s->guess_both[band] += s->guess[band] - before;
+        s->exact[band] += exact_rates(s, block, 1, &picked);
     }
-    s->picked += picked;
-    s->blocks++;
-    s->count[band]++;
 }
 
 /* Returns load and fpr.  The fpr of a filter is the product of the mean fprs of its bands. */
@@ -184,20 +183,12 @@ static void pick_in_line(struct line *line, uint64_t mark, unsigned picks)
     }
 }
 
-/* Surveys blocks of a band that lie side by side. */
-static void survey_run(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t band,
-                       bool exact)
-{
-    if (exact)
-        survey_exact(s, block, blocks, band);
-    for (uint64_t b = 0; b < blocks && !exact; b++)
-        survey_block(s, block + b * s->lines * LINE_NBYTES, band, false);
-}
-
 /* Returns the fpr that the filter would have with one key more.  Surveys copies of the key's
  * blocks with its bits set, and changes nothing. */
 static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
 {
+    void (*survey)(struct survey * s, const uint8_t *block, uint64_t blocks, uint64_t band) =
+        exact ? survey_exact : survey_guess;
     struct line copy[LINES_BANDS_MAX];
     const struct geometry *g = &f->geometry;
     struct survey s;
@@ -207,14 +198,14 @@ static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bo
     for (unsigned band = 0; band < lines_separate_bands(g); band++) {
         uint64_t own = scale64(key.place, nblocks);
         const uint8_t *line = block + own * block_nbytes;
-        survey_run(&s, block, own, band, exact);
-        survey_run(&s, line + block_nbytes, nblocks - own - 1, band, exact);
+        survey(&s, block, own, band);
+        survey(&s, line + block_nbytes, nblocks - own - 1, band);
         for (unsigned i = 0; i < s.lines; i++, line += LINE_NBYTES) {
             copy[i] = line_read(line);
             pick_in_line(&copy[i], key.mark, s.picks);
             key = blocked_next_band(key);
         }
-        survey_run(&s, (const uint8_t *)copy, 1, band, exact);
+        survey(&s, (const uint8_t *)copy, 1, band);
         block += nblocks * block_nbytes;
     }
     return survey_end(&s).fpr;

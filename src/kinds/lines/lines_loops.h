@@ -392,5 +392,6 @@ CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)
                       .contains = counting_contains,                                           \
                       .contains_one = counting_contains_one,                                   \
                       .contains_integer = counting_contains_integer },                         \
-        .change = counting_changes, .rates = line_rates, .add_found = add_found_lines,         \
+        .change = counting_changes, .rates = line_rates, .counts = line_counts,                \
+        .add_found = add_found_lines,                                                          \
     }

@@ -1,5 +1,6 @@
-/* lines_rates.h - a loop that computes the fprs of 16 lines at once.
+/* lines_rates.h - loops that count the picked cells of lines, and compute their fprs.
  *
+ * The fprs are those of 16 lines at once.
  * A number that each of several lines has makes a row, and the lines go through all steps side
  * by side.  A row is as long as a vector of the instruction set. */
 
@@ -123,5 +124,26 @@ static void line_rates(const uint8_t *lines, unsigned picks, unsigned cells,
         sum *= 1 / (float)WALKS;
         memcpy(&rates->rate[i], &sum, sizeof sum);
         memcpy(&rates->picked[i], &picked, sizeof picked);
+    }
+}
+
+static LOOP_INLINE uint32_t rates_bits_set(uint64_t word)
+{
+#if CPU_HAS_AVX2
+    return (uint32_t)__builtin_popcountll(word);
+#else
+    return bits_set32((uint32_t)word) + bits_set32((uint32_t)(word >> 32));
+#endif
+}
+
+static void line_counts(const uint8_t *lines, size_t n, unsigned cells, uint32_t *picked)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t *longs = (const void *)(lines + i * LINE_NBYTES);
+        picked[i] = 0;
+        for (unsigned l = 0; l < LINE_NBYTES / sizeof *longs; l++) {
+            const uint64_t here = __atomic_load_n(&longs[l], __ATOMIC_RELAXED);
+            picked[i] += rates_bits_set(cells == WORD_COUNTERS ? counters_used(here) : here);
+        }
     }
 }
