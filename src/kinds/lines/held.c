@@ -39,8 +39,7 @@ static unsigned node_below(uint64_t lines)
 
 static uint64_t lines_of_node(unsigned node)
 {
-    return node < 2 * OCTAVE ? node
-                             : (uint64_t)(OCTAVE + node % OCTAVE) << (node / OCTAVE - 1);
+    return node < 2 * OCTAVE ? node : (uint64_t)(OCTAVE + node % OCTAVE) << (node / OCTAVE - 1);
 }
 
 /* ---- One node ---------------------------------------------------------------------------- */
@@ -286,7 +285,8 @@ static double guess(const struct search *s)
     const struct design *d = s->design;
     const double nbits = -log2(d->fpr) / d->bands, size = WORD_NBITS / d->cells;
     const double even = s->needed->about * nbits / M_LN2 * size / (WORDS * WORD_NBITS);
-    return even + 0.0008 * size * nbits * nbits * even + 0.017 * nbits * nbits * sqrt(even) + 0.5;
+    return even + 0.0008 * size * nbits * nbits * even + 0.017 * nbits * nbits * sqrt(even) +
+           0.5;
 }
 
 /* Narrows down to two neighbouring nodes: *bad is too small, and *good is enough, or NODES.
