@@ -1,6 +1,6 @@
-/* held_test.c - proves that what plans look up (held.h) keeps the promise: between the nodes, too,
- * where it is not computed; that hardly any key more would be held; and that it does not depend on
- * what was looked up before, or by whom meanwhile. */
+/* held_test.c - proves that what plans look up (held.h) keeps the promise: between the nodes,
+ * too, where it is not computed; that hardly any key more would be held; and that it does not
+ * depend on what was looked up before, or by whom meanwhile. */
 #include "support.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 #include "kinds/lines/lines.h"
 
 static const struct design designs[] = {
-    { 0.2, WORD_NBITS, 1 },     { 0.01, WORD_NBITS, 1 },     { 0.001, WORD_NBITS, 1 },
-    { 1e-4, WORD_NBITS, 2 },    { 1e-6, WORD_NBITS, 3 },     { 1e-9, WORD_NBITS, 4 },
-    { 0.1, WORD_COUNTERS, 1 },  { 1e-3, WORD_COUNTERS, 2 },  { 1e-6, WORD_COUNTERS, 4 },
+    { 0.2, WORD_NBITS, 1 },    { 0.01, WORD_NBITS, 1 },    { 0.001, WORD_NBITS, 1 },
+    { 1e-4, WORD_NBITS, 2 },   { 1e-6, WORD_NBITS, 3 },    { 1e-9, WORD_NBITS, 4 },
+    { 0.1, WORD_COUNTERS, 1 }, { 1e-3, WORD_COUNTERS, 2 }, { 1e-6, WORD_COUNTERS, 4 },
 };
 enum { DESIGNS = sizeof designs / sizeof *designs };
 
-/* Computes the bound with so many keys.  The search for it gets nearest to the best one if it begins
- * where those for fewer keys ended. */
+/* Computes the bound with so many keys.  The search for it gets nearest to the best one if it
+ * begins where those for fewer keys ended. */
 static bool keeps(const struct design *d, uint64_t lines, unsigned picks, double keys)
 {
     struct by_load_start start = { 0 };
@@ -38,7 +38,8 @@ static uint64_t some_lines(struct rng *rng)
     return 1 + rng_next(rng) % (UINT64_C(1) << (3 + rng_next(rng) % 24));
 }
 
-/* The bound is found to a few per cent, by which about half as many per cent of the keys differ. */
+/* The bound is found to a few per cent, by which about half as many per cent of the keys
+ * differ. */
 TEST(test_promise_is_kept_between_nodes)
 {
     struct rng rng = rng_for("between nodes");
@@ -94,7 +95,8 @@ TEST(test_fewest_lines)
         }
 }
 
-/* ---- What is remembered -------------------------------------------------------------------- */
+/* ---- What is remembered
+ * -------------------------------------------------------------------- */
 
 enum { ASKED = 24, RATES = 40 };
 

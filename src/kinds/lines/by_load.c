@@ -190,8 +190,8 @@ struct loads {
 /* Goes from the mode upwards, and then downwards, until the weights are negligible: downwards
  * sooner, since blocks of few keys add little to the fpr.  Neighbouring terms of the binomial
  * distribution of n keys have the ratio (n - i) / (i + 1) * odds, where odds = p / (1 - p) and
- * p = 1 / blocks.  If the mode lies far beyond the table, all blocks are full and the mode alone is
- * enough. */
+ * p = 1 / blocks.  If the mode lies far beyond the table, all blocks are full and the mode
+ * alone is enough. */
 static void find_loads(const struct by_load *b, struct loads *loads)
 {
     const double n = b->keys, odds = 1 / (b->blocks - 1);
@@ -394,8 +394,9 @@ static struct tilted tilt(const struct by_load *b, const struct loads *loads,
                             .xd = sum_of(t.xd) };
 }
 
-/* The loads of all blocks sum up to the keys, so their mean cannot change.  So eta is in a fixed
- * ratio to theta, which leaves the mean load about as it is, and theta alone is searched for. */
+/* The loads of all blocks sum up to the keys, so their mean cannot change.  So eta is in a
+ * fixed ratio to theta, which leaves the mean load about as it is, and theta alone is searched
+ * for. */
 struct ray {
     const struct by_load *by_load;
     const struct loads *loads;
@@ -404,7 +405,8 @@ struct ray {
     double ratio; /* of -eta to theta */
 };
 
-/* A point on a ray: the bound there, to be multiplied by the number of blocks, and its slope. */
+/* A point on a ray: the bound there, to be multiplied by the number of blocks, and its
+ * slope. */
 struct point {
     double theta, bound, slope;
     struct tilted t;
@@ -422,8 +424,8 @@ static struct point point_at(const struct ray *r, double theta)
                            .t = t };
 }
 
-/* Returns how high a point between two may lie at most, where their tangents meet: the bound is a
- * concave function. */
+/* Returns how high a point between two may lie at most, where their tangents meet: the bound is
+ * a concave function. */
 static double meet(const struct point *low, const struct point *high, double *theta)
 {
     double at = high->bound - low->bound + low->slope * low->theta - high->slope * high->theta;
@@ -431,8 +433,8 @@ static double meet(const struct point *low, const struct point *high, double *th
     return low->bound + low->slope * (*theta - low->theta);
 }
 
-/* Returns a point on the ray that is lower than the highest by at most 'near', or that is as high
- * as is enough.  Begins at theta, which is at most 'limit'. */
+/* Returns a point on the ray that is lower than the highest by at most 'near', or that is as
+ * high as is enough.  Begins at theta, which is at most 'limit'. */
 static struct point highest(const struct ray *r, double theta, double limit, double near,
                             double enough)
 {
@@ -456,8 +458,8 @@ static struct point highest(const struct ray *r, double theta, double limit, dou
     return best;
 }
 
-/* Changes the ratio to one that leaves the mean load at this point nearer to what it is.  Returns
- * by how much that may raise the bound. */
+/* Changes the ratio to one that leaves the mean load at this point nearer to what it is.
+ * Returns by how much that may raise the bound. */
 static double turn(struct ray *r, const struct point *at)
 {
     const double sum = at->t.weight + at->t.less_one, d = at->t.d / sum;
@@ -470,10 +472,10 @@ static double turn(struct ray *r, const struct point *at)
 
 /* Returns a lower bound of -log(share of seeds whose mean fpr over all blocks is above 'most').
  * This is Chernoff's bound, under the condition that the loads sum up to the keys.  Every theta
- * and eta give a valid bound.  The search for the best ones begins at *start; or if that is { 0 },
- * where it would end for a normal distribution, or earlier, near to where the bound would be what
- * is needed if the mean became too large by few blocks.  It ends when the bound is 'times' what
- * is needed.  Sets *start to where it ended. */
+ * and eta give a valid bound.  The search for the best ones begins at *start; or if that is { 0
+ * }, where it would end for a normal distribution, or earlier, near to where the bound would be
+ * what is needed if the mean became too large by few blocks.  It ends when the bound is 'times'
+ * what is needed.  Sets *start to where it ended. */
 static double log_chance_over(const struct by_load *b, const struct loads *loads,
                               const struct moments *m, double most, double needed, double times,
                               struct by_load_theta *start)

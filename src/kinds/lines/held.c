@@ -1,14 +1,14 @@
 /* held.c - how many keys so many lines hold at a rate.
  *
- * The bound of by_load.c takes some hundred microseconds to find that out, and a program may make
- * a filter for each of a million users.  So it is computed for certain numbers of lines only, the
- * nodes, and remembered.  Nodes are 1 to 32 lines, and behind that 16 in each octave.
+ * The bound of by_load.c takes some hundred microseconds to find that out, and a program may
+ * make a filter for each of a million users.  So it is computed for certain numbers of lines
+ * only, the nodes, and remembered.  Nodes are 1 to 32 lines, and behind that 16 in each octave.
  *
  *     keys a line
- *       |                        . - - x      The more lines, the closer is each filter to the
- *       |             . - x '                 mean, and the more keys may be in a line.  It is a
- *       |       . x                           concave curve: a chord lies below it, and so never
- *       |    x                                gives too many keys.
+ *       |                        . - - x     The more lines there are, the closer is each
+ *       |             . x - '                filter to the mean, and the more keys may be in
+ *       |       . x                          a line.  The curve is concave: a chord lies below
+ *       |    x                               it, and so never gives too many keys.
  *       +----+----+-------+----------- lines
  *
  * What is remembered is a pure function of rate and node: so a plan does not depend on what was
@@ -59,9 +59,9 @@ static double over(struct trial *t, double keys)
     return sqrt(by_load_margin(&t->by_load, t->design->bands, t->design->fpr, &t->start)) - 1;
 }
 
-/* Returns the most keys with which the fpr is kept, where 'least' are few enough, and 'most' too
- * many, as over() tells.  Goes along the chord between the two.  If one end stays for long, counts
- * it for less, so that the other one moves, too (the Illinois method). */
+/* Returns the most keys with which the fpr is kept, where 'least' are few enough, and 'most'
+ * too many, as over() tells.  Goes along the chord between the two.  If one end stays for long,
+ * counts it for less, so that the other one moves, too (the Illinois method). */
 static double most_keys(struct trial *t, double least, double above, double most, double below)
 {
     int stays = 0; /* the end that stayed last: -1 or 1 */
@@ -111,8 +111,8 @@ static void trial_begin(struct trial *t, unsigned picks, double lines)
 }
 
 /* Finds the best number of picks for so many keys.  Goes down from the usual one for as long as
- * fewer are as good: the fewer lines there are, the more do they differ, and then fewer picks are
- * better.  Returns over() with them. */
+ * fewer are as good: the fewer lines there are, the more do they differ, and then fewer picks
+ * are better.  Returns over() with them. */
 static double best_picks(struct trial *t, double lines, double keys, unsigned *picks)
 {
     struct by_load_start start = { 0 };
