@@ -73,6 +73,9 @@ PERHAPS_API const char *perhaps_hash_name(enum perhaps_hash hash);
 /* Returns the only length of keys that the hash takes, in bytes, or 0 if it takes any. */
 PERHAPS_API size_t perhaps_hash_takes(enum perhaps_hash hash);
 
+/* Returns the hash of a filter. */
+PERHAPS_API enum perhaps_hash perhaps_hash_of(const perhaps_filter *filter);
+
 /* ---- Plan ------------------------------------------------------------------------------ */
 
 /* Chooses kind and geometry, and allocates nothing.  Returns 0; PERHAPS_ERR_ARGUMENT for a

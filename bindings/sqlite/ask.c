@@ -54,10 +54,13 @@ void count_function(sqlite3_context *context, int nargs, sqlite3_value **args)
 
 void open_function(sqlite3_context *context, int nargs, sqlite3_value **args)
 {
-    const struct held *held = connection_filter(context, open_name, args[0]);
+    struct held *held = connection_filter(context, open_name, args[0]);
     (void)nargs;
-    if (held)
-        sqlite3_result_int64(context, held->handle);
+    if (!held)
+        return;
+    while (!held->handle)
+        sqlite3_randomness(sizeof held->handle, &held->handle);
+    sqlite3_result_int64(context, held->handle);
 }
 
 /* ---- Change -------------------------------------------------------------------------- */

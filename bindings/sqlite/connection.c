@@ -45,18 +45,14 @@ static void release_held(void *memory)
 static struct held *hold(struct connection *c, perhaps_filter *filter)
 {
     struct held *held = sqlite3_malloc64(sizeof *held);
-    struct perhaps_stats stats;
     if (!held) {
         perhaps_free(filter);
         return NULL;
     }
-    perhaps_stats_of(filter, &stats);
-    *held = (struct held){ .references = 1, .filter = filter };
-    sqlite3_randomness(sizeof held->handle, &held->handle);
-    for (enum perhaps_hash hash = 0; hash < PERHAPS_HASH_COUNT; hash++)
-        if (!strcmp(perhaps_hash_name(hash), stats.hash))
-            held->takes = perhaps_hash_takes(hash);
-    held->form = key_form_of(filter);
+    *held = (struct held){ .references = 1,
+                           .filter = filter,
+                           .takes = perhaps_hash_takes(perhaps_hash_of(filter)),
+                           .form = key_form_of(filter) };
     release_held(c->last);
     c->last = held;
     return held;
@@ -382,10 +378,10 @@ static struct held *filter_of_handle(sqlite3_context *context, const char *funct
                                      sqlite3_int64 handle)
 {
     const struct connection *c = connection_of(context);
-    for (const struct blob *blob = c->blobs; blob; blob = blob->next)
+    for (const struct blob *blob = c->blobs; handle && blob; blob = blob->next)
         if (blob->held->handle == handle)
             return blob->held;
-    for (const struct file *file = c->files; file; file = file->next)
+    for (const struct file *file = c->files; handle && file; file = file->next)
         if (file->held && file->held->handle == handle)
             return file->held;
     fail(context, function,

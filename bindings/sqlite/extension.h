@@ -60,7 +60,7 @@ bool fits_blob(sqlite3_context *context, const char *function, uint64_t nbytes);
 struct held {
     unsigned references;
     perhaps_filter *filter;
-    sqlite3_int64 handle; /* a random number that stands for it in SQL */
+    sqlite3_int64 handle; /* a random number that stands for it in SQL; 0: none was drawn */
     size_t takes;         /* the only length of its keys; 0: any */
     enum key_form form;
 };

@@ -75,8 +75,8 @@ static bool complete_needs(struct perhaps_options *o)
 
 /* A BLOB is copied whenever it is read.  So a small filter that is just a set, and is told how
  * many keys it is for, is of the kind that takes the fewest bytes, an eighth to a third fewer.
- * A question takes 10 ns longer, which is nothing beside the row.  (In a large one it would take
- * several misses of the cache.) */
+ * A question takes 10 ns longer, which is nothing beside the row.  (In a large one it would
+ * take several misses of the cache.) */
 static void choose_kind(struct perhaps_options *o)
 {
     enum { SMALL_KEYS = 1000 };

@@ -47,9 +47,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are copied a
 
 enum key_form key_form_of(const perhaps_filter *filter)
 {
-    struct perhaps_stats stats;
-    perhaps_stats_of(filter, &stats);
-    if (!strcmp(stats.hash, perhaps_hash_name(PERHAPS_HASH_INTEGER)))
+    if (perhaps_hash_of(filter) == PERHAPS_HASH_INTEGER)
         return KEYS_DECIMAL;
     return perhaps_note_says(perhaps_note(filter), "ignore-case") ? KEYS_FOLDED : KEYS_PLAIN;
 }

@@ -44,6 +44,11 @@ const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)
     return &f->kind->about;
 }
 
+enum perhaps_hash perhaps_hash_of(const perhaps_filter *f)
+{
+    return f->hasher.id;
+}
+
 void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
 {
     struct geometry g = filter_geometry(f);

@@ -254,6 +254,8 @@ TEST(test_offsets_of_hashes)
         scoped_filter *f = make_with(&options);
         fill(f, &keys);
         expect(perhaps_contains_many(f, &each, NULL) == NKEYS);
+        expect(perhaps_hash_of(f) ==
+               (hash == PERHAPS_HASH_XXH3 ? PERHAPS_HASH_XXH3_64 : hash)); /* they are few */
         if (!only)
             continue;
         forms.narrow[NKEYS]--; /* the last key is too short */
