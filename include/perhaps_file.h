@@ -160,6 +160,14 @@ PERHAPS_API int perhaps_from_bytes(const void *bytes, size_t nbytes,
  * Returns 0; PERHAPS_ERR_MEMORY; or PERHAPS_ERR_ARGUMENT for another number of bytes. */
 PERHAPS_API int perhaps_to_bytes(const perhaps_filter *filter, void *bytes, size_t nbytes);
 
+/* ---- Files that are not in memory ----------------------------------------------------- */
+
+/* Returns whether a large mapped file is not in memory (in the page cache of the system), so
+ * that the disk will be read for most keys.  Batches of many keys, 100,000 and more, then take
+ * a fraction of the time a key: their pages are read many at once, and none twice.  Looks at
+ * some pages, and reads up to 16 from the disk.  False for all other filters. */
+PERHAPS_API bool perhaps_is_cold(const perhaps_filter *filter);
+
 /* ---- Damage ------------------------------------------------------------------------- */
 
 #define PERHAPS_PAGE_NBYTES 65536

@@ -22,9 +22,9 @@
  * it holds at most this many records from files.  The text and all that is found out about it
  * fit in the second-level cache of a core.  For servers, which may be far, it has more: it
  * takes one way there and back for each block, and what has come in a pipe meanwhile is
- * the next one. */
-#define BLOCK_NBYTES         ((size_t)128 << 10)
-#define BLOCK_SERVERS_NBYTES ((size_t)2 << 20)
+ * the next one.  So it has for a filter that lies on the disk. */
+#define BLOCK_NBYTES     ((size_t)128 << 10)
+#define BLOCK_FAR_NBYTES ((size_t)2 << 20)
 
 /* There is room for this many bytes behind the text of a block.  So output.c can move records
  * in pieces of a fixed size. */

@@ -204,7 +204,7 @@ uint64_t input_memory(const struct settings *settings)
 /* A thread has a block to work on and one that waits for its turn; one more is to be read
  * into. */
 static struct input *open_inputs(const struct settings *settings, const struct piece *pieces,
-                                 const char *doing, bool prints)
+                                 const char *doing, bool prints, bool far)
 {
     const bool counted = !pieces && settings->extents && settings->extents->known;
     uint64_t total_nbytes = pieces || counted ? 0 : input_check(settings);
@@ -219,7 +219,7 @@ static struct input *open_inputs(const struct settings *settings, const struct p
     input->block = allocate_zeroed(input->nblocks, sizeof *input->block);
     input->reader =
         reader_open(settings->inputs, settings->ninputs, settings->form.end, settings->raw,
-                    settings->served ? BLOCK_SERVERS_NBYTES : BLOCK_NBYTES);
+                    settings->served || far ? BLOCK_FAR_NBYTES : BLOCK_NBYTES);
     if (!input->reader)
         fail("%s", why(PERHAPS_ERR_MEMORY));
     if (settings->keys.count)
@@ -242,13 +242,18 @@ static struct input *open_inputs(const struct settings *settings, const struct p
 
 struct input *input_open(const struct settings *settings, const char *doing, bool prints)
 {
-    return open_inputs(settings, NULL, doing, prints);
+    return open_inputs(settings, NULL, doing, prints, false);
+}
+
+struct input *input_open_far(const struct settings *settings, const char *doing, bool prints)
+{
+    return open_inputs(settings, NULL, doing, prints, true);
 }
 
 struct input *input_open_pieces(const struct settings *settings, const struct piece *pieces,
                                 const char *doing, bool prints)
 {
-    return open_inputs(settings, pieces, doing, prints);
+    return open_inputs(settings, pieces, doing, prints, false);
 }
 
 void input_take_form(struct input *input, const struct key_form *form, const char *name)
@@ -465,7 +470,7 @@ struct census input_census(const struct settings *settings, const struct piece *
 {
     struct distinct *keys = distinct ? allocate_zeroed(1, sizeof *keys) : NULL;
     const struct stage add = { distinct_add, keys, .in_order = false };
-    struct input *input = open_inputs(settings, pieces, "counting", false);
+    struct input *input = open_inputs(settings, pieces, "counting", false, false);
     if (!keys)
         input->split = count_records;
     input_look(input, &add, keys != NULL);

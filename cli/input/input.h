@@ -52,6 +52,9 @@ struct input;
  * input_close(). */
 struct input *input_open(const struct settings *settings, const char *doing, bool prints);
 
+/* Does the same with larger blocks: for keys that take a way to the disk. */
+struct input *input_open_far(const struct settings *settings, const char *doing, bool prints);
+
 /* Opens inputs that lie in memory, one piece for each, and were checked. */
 struct input *input_open_pieces(const struct settings *settings, const struct piece *pieces,
                                 const char *doing, bool prints);

@@ -4,6 +4,7 @@
  * one stage in order prints it. */
 #include <ctype.h>
 #include <perhaps_build.h>
+#include <perhaps_file.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,20 +121,34 @@ static bool ask_block(void *context, struct block *block)
     return ok;
 }
 
-/* A stage, with a struct query: counts the keys of a block one by one, and makes its output.
- * After an error the output has the keys before it. */
+/* Counts the keys of a block up to the first error. */
+static int count_each(const perhaps_filter *filter, struct block *block)
+{
+    const struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
+    block->ndone = block->count;
+    if (!perhaps_count_many(filter, &keys, block->number))
+        return 0;
+    for (block->ndone = 0; block->ndone < block->count; block->ndone++) {
+        const struct perhaps_key *key = &block->key[block->ndone];
+        int error =
+            perhaps_count(filter, key->bytes, key->nbytes, &block->number[block->ndone]);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+/* A stage, with a struct query: counts the keys of a block, and makes its output.  After an
+ * error the output has the keys before it. */
 static bool count_copies(void *context, struct block *block)
 {
     const struct query *query = context;
-    int error = block_make_numbers(block) ? 0 : PERHAPS_ERR_MEMORY;
-    size_t i = 0;
-    for (; i < block->count && !error; i += !error) {
-        const struct perhaps_key *key = &block->key[i];
-        error =
-            perhaps_count(query->target->filter, key->bytes, key->nbytes, &block->number[i]);
-        block->nselected += !error && block->number[i] > 0;
-    }
-    block->ndone = i;
+    int error = PERHAPS_ERR_MEMORY;
+    block->ndone = 0;
+    if (block_make_numbers(block))
+        error = count_each(query->target->filter, block);
+    for (size_t i = 0; i < block->ndone; i++)
+        block->nselected += block->number[i] > 0;
     if (!output_numbers(block))
         error = PERHAPS_ERR_MEMORY;
     return block_met(block, error) && !block->problem;
@@ -266,6 +281,11 @@ static bool stores_values(const struct target *target)
            perhaps_lookup(target->filter, "", 0, &value) != PERHAPS_ERR_UNSUPPORTED;
 }
 
+static bool is_far(const struct target *target)
+{
+    return target->filter && perhaps_is_cold(target->filter);
+}
+
 /* Opens the filter, takes the keys through the stages, and reports. */
 static void run_query(struct query *query)
 {
@@ -279,7 +299,8 @@ static void run_query(struct query *query)
     if (!query->target->remote)
         window_warn(s, query->target->filter, query->target->path);
     query->values = s->label && stores_values(query->target);
-    query->input = input_open(s, "asking", !s->count);
+    query->input = is_far(query->target) ? input_open_far(s, "asking", !s->count)
+                                         : input_open(s, "asking", !s->count);
     target_expect_keys(query->target, query->input);
     agree_on_keys(query->target, query->input);
     settle_query(query, input_run(query->input, stages, 2));

@@ -65,10 +65,11 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
     return n;
 }
 
-/* Hashes the first 'count' keys and has step() deal with all of them in order.  Returns 0, or
- * the error of step().  *done is with how many keys it dealt. */
-static int batch_each(const perhaps_filter *f, const struct perhaps_keys *keys, size_t count,
-                      bool sorted, batch_step *step, void *context, size_t *done)
+/* Hashes the first 'count' keys and has step() deal with all of them in order.  What the first
+ * 'fetched' ones need was fetched.  Returns 0, or the error of step().  *done is with how many
+ * keys it dealt. */
+static int batch_run(const perhaps_filter *f, const struct perhaps_keys *keys, size_t count,
+                     size_t fetched, bool sorted, batch_step *step, void *context, size_t *done)
 {
     struct batch b;
     int error = 0;
@@ -84,11 +85,22 @@ static int batch_each(const perhaps_filter *f, const struct perhaps_keys *keys, 
         f->kind->prefetch(f, b.ring, b.hashed);
     while (b.done < count && !error) {
         const struct keyhash *now, *ahead;
+        if (b.done >= fetched) /* not of a filter that may not be looked at: all are fetched */
+            fetched = b.done + filter_fetch(f, keys, b.done, count - b.done);
         size_t n = batch_next(&b, &now, &ahead), some = n;
         error = step(context, now, ahead, n, b.done, &some);
         *done = b.done += some;
     }
     return error;
+}
+
+/* The same for keys that may have to be read from a file first. */
+static int batch_each(const perhaps_filter *f, const struct perhaps_keys *keys, size_t count,
+                      bool sorted, batch_step *step, void *context, size_t *done)
+{
+    const size_t fetched =
+        count && filter_may_look(f) ? filter_fetch(f, keys, 0, count) : count;
+    return batch_run(f, keys, count, fetched, sorted, step, context, done);
 }
 
 /* Prefetches for later keys, where the kind takes one key at a time and does not. */
@@ -183,15 +195,78 @@ struct asking {
     size_t found;
 };
 
+static size_t ask(const struct asking *a, const struct keyhash *keys,
+                  const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return a->gone ? contains_newer(a->f, a->gone, keys, ahead, n, answer)
+                   : filter_contains_hashed(a->f, keys, ahead, n, answer);
+}
+
 static int ask_step(void *context, const struct keyhash *keys, const struct keyhash *ahead,
                     size_t n, size_t at, size_t *done)
 {
     struct asking *a = context;
     bool scratch[BATCH_STEP], *answer = a->present ? a->present + at : scratch;
     (void)done;
-    a->found += a->gone ? contains_newer(a->f, a->gone, keys, ahead, n, answer)
-                        : filter_contains_hashed(a->f, keys, ahead, n, answer);
+    a->found += ask(a, keys, ahead, n, answer);
     return 0;
+}
+
+/* Returns the number of key 'at' of sorted keys. */
+static size_t number_of(const struct fetched *sorted, size_t at)
+{
+    return sorted->order[at] & ((1 << FETCHED_NBITS) - 1);
+}
+
+/* Takes the hashes of a step, which begins at key 'at' of sorted keys.  Returns how many. */
+static size_t take_sorted(const struct fetched *sorted, size_t at, struct keyhash *hash)
+{
+    size_t n = at < sorted->count ? smaller(BATCH_STEP, sorted->count - at) : 0;
+    for (size_t i = 0; i < n; i++)
+        hash[i] = sorted->hash[number_of(sorted, at + i)];
+    return n;
+}
+
+/* Asks for keys in the order of the file; 'first' is the number of the first one. */
+static void ask_sorted(struct asking *a, const struct fetched *sorted, size_t first)
+{
+    struct keyhash ring[2][BATCH_STEP];
+    size_t n = take_sorted(sorted, 0, ring[0]), next;
+    for (size_t at = 0; n; at += BATCH_STEP, n = next) {
+        struct keyhash *now = ring[at / BATCH_STEP % 2], *ahead = ring[at / BATCH_STEP % 2 ^ 1];
+        bool answer[BATCH_STEP];
+        next = take_sorted(sorted, at + BATCH_STEP, ahead);
+        a->found += ask(a, now, next < n ? now : ahead, n, answer);
+        for (size_t i = 0; i < n && a->present; i++)
+            a->present[first + number_of(sorted, at + i)] = answer[i];
+    }
+}
+
+/* Asks for keys first .. first+n-1, as they come. */
+static void ask_in_order(struct asking *a, const struct perhaps_keys *keys, size_t first,
+                         size_t n)
+{
+    const struct perhaps_keys some = perhaps_keys_slice(keys, first, n);
+    struct asking part = *a;
+    size_t done;
+    part.present = a->present ? a->present + first : NULL;
+    batch_run(a->f, &some, n, n, false, ask_step, &part, &done);
+    a->found = part.found;
+}
+
+/* Asks for keys that may have to be read from a large file first. */
+static void ask_large(struct asking *a, const struct perhaps_keys *keys)
+{
+    const struct mapping_calls *calls = a->f->mapping.calls;
+    for (size_t first = 0, n; first < keys->count; first += n) {
+        struct fetched sorted = { 0 };
+        n = calls->fetch(a->f, keys, first, keys->count - first, &sorted);
+        if (sorted.memory)
+            ask_sorted(a, &sorted, first);
+        else
+            ask_in_order(a, keys, first, n);
+        calls->forget(&sorted);
+    }
 }
 
 /* Asks for keys that the hash takes. */
@@ -200,7 +275,10 @@ static size_t contains_batches(const perhaps_filter *f, const struct perhaps_key
 {
     struct asking a = { f, gone, present, 0 };
     size_t done;
-    batch_each(f, keys, keys->count, false, ask_step, &a, &done);
+    if (f->mapping.large)
+        ask_large(&a, keys);
+    else
+        batch_run(f, keys, keys->count, keys->count, false, ask_step, &a, &done);
     return a.found;
 }
 
@@ -257,6 +335,7 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
     *count = 0;
     if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
         error = PERHAPS_ERR_ARGUMENT;
+    filter_count_singles(f, 1);
     return error ? error : count_hashed(f, &hash, count);
 }
 
@@ -330,6 +409,7 @@ int perhaps_lookup(const perhaps_filter *f, const void *key, size_t key_nbytes, 
     *value = 0;
     if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
         error = PERHAPS_ERR_ARGUMENT;
+    filter_count_singles(f, 1);
     if (!error)
         error = look_up_hashed(f, &hash, 1, value, &present);
     return error ? error : present ? 0 : PERHAPS_ERR_NOT_FOUND;

@@ -148,6 +148,24 @@ static inline int filter_check_once(const perhaps_filter *f)
     return f->mapping.calls ? f->mapping.calls->check(f, true) : 0;
 }
 
+/* Has the system read what keys first .. first+n-1 need of a file, if that is not in memory.
+ * Returns how many keys may be asked for until this is called again. */
+static inline size_t filter_fetch(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                  size_t first, size_t n)
+{
+    return f->mapping.large ? f->mapping.calls->fetch(f, keys, first, n, NULL) : n;
+}
+
+/* Tells the mapping of keys that are asked for one by one.  Returns whether it wants to be told
+ * of others. */
+static inline bool filter_count_singles(const perhaps_filter *f, uint32_t n)
+{
+    if (!__atomic_load_n(&f->mapping.singles_left, __ATOMIC_RELAXED))
+        return false;
+    f->mapping.calls->count_singles(f, n);
+    return true;
+}
+
 /* Makes a copy in memory with this hash, which gives the same hashes as that of the filter, and
  * does not check what it copies.  Returns 0; or sets *copy to NULL and returns
  * PERHAPS_ERR_MEMORY. */

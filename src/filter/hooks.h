@@ -22,7 +22,22 @@ struct mapping {
     pid_t process;       /* which process opened it */
     enum mapped_how how : 8;
     uint8_t sound; /* 1: all pages have their checksums; by atomics: threads look at once */
+    bool large;    /* so batches have the system read pages before */
+    uint8_t warm_steps;    /* so many of them need not, since it was in memory; by atomics */
+    uint32_t singles_left; /* so many keys are asked for singly, and then the system reads more
+                            * than the page of each; by atomics (src/store/cold.c) */
     const struct mapping_calls *calls;
+};
+
+/* Keys in the order in which they lie in a file. */
+enum { FETCHED_NBITS = 17 };
+
+struct fetched {
+    struct keyhash *hash; /* of the keys as they came */
+    uint64_t *order;      /* the low FETCHED_NBITS bits are the number of the next key */
+    size_t count;         /* of keys */
+    void *memory;         /* in which all that lies; NULL: nothing */
+    size_t memory_nbytes;
 };
 
 struct mapping_calls {
@@ -32,6 +47,18 @@ struct mapping_calls {
 
     /* Unmaps the file, and releases all that belongs to the mapping. */
     void (*release)(perhaps_filter *f);
+
+    /* Has the system read the pages of a large file that n keys need, which the hash takes, if
+     * they are not in memory: keys first .. first+n-1.  Returns for how many of these keys it
+     * has done so, or need not: at least one of them.  For a file that is not in memory it
+     * also sorts these keys, if 'sorted' is not NULL; it begins as zeros, and the caller has
+     * forget() release it. */
+    size_t (*fetch)(const perhaps_filter *f, const struct perhaps_keys *keys, size_t first,
+                    size_t n, struct fetched *sorted);
+    void (*forget)(struct fetched *sorted);
+
+    /* Is told of n keys that are asked for one by one, while 'singles_left' is not 0. */
+    void (*count_singles)(const perhaps_filter *f, uint32_t n);
 };
 
 /* Checks bytes of the body before an answer is read from them: pages of a file that may be
@@ -44,6 +71,10 @@ struct guard {
      * damaged bytes.  Returns how many answers are true. */
     size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
+
+    /* Widens a range of bytes of the file, from 'at' to before 'end', by what is read to check
+     * them. */
+    void (*widen)(const perhaps_filter *f, uint64_t *at, uint64_t *end);
 
     /* Returns for how many bytes f->checked was allocated. */
     uint64_t (*checked_nbytes)(const perhaps_filter *f);

@@ -258,9 +258,52 @@ static const struct calls short_calls[PERHAPS_HASH_COUNT][2] = {
     [PERHAPS_HASH_INTEGER] = CALLS_ROW(decimals),
 };
 
-void filter_bind(perhaps_filter *f)
+/* Returns the calls for all that the filter is. */
+static struct calls calls_of(const perhaps_filter *f)
 {
     const struct calls *calls = &short_calls[f->hasher.id][f->shared];
+    struct calls own = { contains_any, add_any, prepare_any };
+    if (!calls->contains)
+        return own;
+    if (f->loops.prefetch)
+        own.prepare = calls->prepare;
+    if (f->loops.contains_one)
+        own.contains = calls->contains;
+    const bool loop = f->shared ? f->loops.add_one_shared != NULL : f->loops.add_one != NULL;
+    if (loop && f->adds_at_once)
+        own.add = calls->add;
+    return own;
+}
+
+/* The calls while the mapping wants to be told of each key.  The last one of them puts the
+ * usual ones there; so may several threads at once. */
+
+static void tell_mapping(const perhaps_filter *f, const struct calls *usual)
+{
+    struct calls *calls = (struct calls *)&f->calls; /* not a change of what they answer */
+    if (filter_count_singles(f, 1))
+        return;
+    __atomic_store_n(&calls->contains, usual->contains, __ATOMIC_RELAXED);
+    __atomic_store_n(&calls->prepare, usual->prepare, __ATOMIC_RELAXED);
+}
+
+static bool contains_and_tell(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    const struct calls usual = calls_of(f);
+    tell_mapping(f, &usual);
+    return usual.contains(f, key, key_nbytes);
+}
+
+static void prepare_and_tell(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                             struct perhaps_prepared *prepared)
+{
+    const struct calls usual = calls_of(f);
+    tell_mapping(f, &usual);
+    usual.prepare(f, key, key_nbytes, prepared);
+}
+
+void filter_bind(perhaps_filter *f)
+{
     memcpy(f->body.field, f->geometry.field, sizeof f->body.field);
     f->body.flip = f->hasher.flip;
     f->body.writers = f->writers;
@@ -269,23 +312,26 @@ void filter_bind(perhaps_filter *f)
     if (f->checked)
         f->loops.contains_one = NULL; /* calls for one key go through the guard, too */
     f->adds_at_once = !f->read_only && !f->changer->locked;
-    f->calls = (struct calls){ contains_any, add_any, prepare_any };
-    if (!calls->contains)
+    f->calls = calls_of(f);
+    if (!f->mapping.singles_left)
         return;
-    if (f->loops.prefetch)
-        f->calls.prepare = calls->prepare;
-    if (f->loops.contains_one)
-        f->calls.contains = calls->contains;
-    const bool loop = f->shared ? f->loops.add_one_shared != NULL : f->loops.add_one != NULL;
-    if (loop && f->adds_at_once)
-        f->calls.add = calls->add;
+    f->calls.contains = contains_and_tell;
+    f->calls.prepare = prepare_and_tell;
 }
 
 /* ---- The public calls -------------------------------------------------------------------- */
 
+/* Another thread may change these calls: tell_mapping().  An atomic load would take the jump an
+ * instruction more, and no CPU loads half of a pointer. */
+#if THREAD_SANITIZED
+#define CALL(f, name) __atomic_load_n(&(f)->calls.name, __ATOMIC_RELAXED)
+#else
+#define CALL(f, name) (f)->calls.name
+#endif
+
 bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
 {
-    return f->calls.contains(f, key, key_nbytes);
+    return CALL(f, contains)(f, key, key_nbytes);
 }
 
 int perhaps_add(perhaps_filter *f, const void *key, size_t key_nbytes)
@@ -296,7 +342,7 @@ int perhaps_add(perhaps_filter *f, const void *key, size_t key_nbytes)
 void perhaps_prepare(const perhaps_filter *f, const void *key, size_t key_nbytes,
                      struct perhaps_prepared *prepared)
 {
-    f->calls.prepare(f, key, key_nbytes, prepared);
+    CALL(f, prepare)(f, key, key_nbytes, prepared);
 }
 
 bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_prepared *prepared)
@@ -389,6 +435,7 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
         (!by_64 && hash != PERHAPS_HASH_NONE))
         return;
     enum perhaps_input input = inputs[hash];
+    filter_count_singles(f, UINT32_MAX); /* nobody will tell of keys that a view is asked for */
     view->nlines[input] = f->body.field[0];
     view->lines = f->body.bytes;
     view->rows = f->body.table;

@@ -69,6 +69,7 @@ int check_all_pages(const perhaps_filter *f, bool once)
     uint8_t *sound = (uint8_t *)&m->sound; /* what was found is no change of the filter */
     if (!m->file || (once && __atomic_load_n(sound, __ATOMIC_RELAXED)))
         return 0;
+    cold_read_through(f);
     int error = check_pages(f, 0, container_page_count(m->table_offset - m->pages_offset));
     __atomic_store_n(sound, !error, __ATOMIC_RELAXED);
     return error;
@@ -92,6 +93,7 @@ int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
     struct perhaps_verdict v = { .pages =
                                      container_page_count(m->table_offset - m->pages_offset) };
     uint8_t state = SOUND;
+    cold_read_through(f);
     for (uint64_t page = 0; page < v.pages && state != UNSURE; page++) {
         state = look_at(m, page);
         if (state == DAMAGED && !v.damaged++)
@@ -111,6 +113,8 @@ static bool page_is_sound(const perhaps_filter *f, uint64_t page)
     uint8_t state = __atomic_load_n(&checked->state[page], __ATOMIC_RELAXED);
     if (state != UNREAD)
         return state == SOUND;
+    cold_fetch_bytes(f, f->mapping.file + f->mapping.pages_offset + page * PAGE_NBYTES,
+                     PAGE_NBYTES);
     state = look_at(&f->mapping, page);
     if (state == UNSURE)
         __atomic_store_n(&checked->unsure, 1, __ATOMIC_RELAXED);
@@ -121,37 +125,41 @@ static bool page_is_sound(const perhaps_filter *f, uint64_t page)
 
 /* ---- Keys ------------------------------------------------------------------------------- */
 
-/* Returns whether all pages are sound from which the answer of 'f' for a key is read.  'f' is
- * the mapped filter 'root' or one of its parts. */
-static bool reads_sound_pages(const perhaps_filter *root, const perhaps_filter *f,
-                              const struct keyhash *key)
+/* A filter whose pages are looked at, and whether all were sound. */
+struct looking {
+    const perhaps_filter *f;
+    bool sound;
+};
+
+static void look_at_bytes(void *context, const uint8_t *bytes, uint64_t nbytes)
 {
-    struct reads reads = { 0 };
-    bool sound = true;
-    if (f->kind->reads)
-        f->kind->reads(f, *key, &reads);
-    for (size_t i = 0; i < reads.count; i++) {
-        const uint8_t *pages = root->mapping.file + root->mapping.pages_offset;
-        const uint8_t *end = root->mapping.file + root->mapping.table_offset;
-        if (reads.at[i] < pages || reads.at[i] >= end)
-            continue; /* memory that the filter took when it grew */
-        uint64_t at = (uint64_t)(reads.at[i] - pages);
-        uint64_t last = (at + reads.nbytes[i] - 1) / PAGE_NBYTES;
-        for (uint64_t page = at / PAGE_NBYTES; page <= last; page++)
-            sound &= page_is_sound(root, page);
-    }
-    for (size_t i = 0; i < f->parts.count; i++) {
-        const struct composite *composite = f->kind->composite;
-        struct keyhash own =
-            composite->hash_for_part ? composite->hash_for_part(*key, i) : *key;
-        sound &= reads_sound_pages(root, f->parts.part[i], &own);
-    }
-    return sound;
+    struct looking *looking = context;
+    const struct mapping *m = &looking->f->mapping;
+    const uint8_t *pages = m->file + m->pages_offset, *end = m->file + m->table_offset;
+    if (bytes < pages || bytes >= end)
+        return; /* memory that the filter took when it grew */
+    uint64_t at = (uint64_t)(bytes - pages), last = (at + nbytes - 1) / PAGE_NBYTES;
+    for (uint64_t page = at / PAGE_NBYTES; page <= last; page++)
+        looking->sound &= page_is_sound(looking->f, page);
 }
 
 static bool is_sound(const perhaps_filter *f, const struct keyhash *key)
 {
-    return reads_sound_pages(f, f, key);
+    struct looking looking = { f, true };
+    reads_each(f, key, look_at_bytes, &looking);
+    return looking.sound;
+}
+
+static void widen(const perhaps_filter *f, uint64_t *at, uint64_t *end)
+{
+    const uint64_t pages = f->mapping.pages_offset, first = (*at - pages) / PAGE_NBYTES;
+    if (*at < pages || first >= f->checked->count)
+        return;
+    const uint8_t *state = &f->checked->state[first];
+    if (__atomic_load_n(state, __ATOMIC_RELAXED) != UNREAD)
+        return;
+    *at = pages + first * PAGE_NBYTES;
+    *end = pages + ((*end - 1 - pages) / PAGE_NBYTES + 1) * PAGE_NBYTES;
 }
 
 /* Asks the kind for all keys at once, and then corrects the answers of keys on damaged pages,
@@ -172,9 +180,9 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     return found;
 }
 
-static const struct guard guard = { .is_sound = is_sound,
-                                    .contains = contains,
-                                    .checked_nbytes = checked_nbytes };
+static const struct guard guard = {
+    .is_sound = is_sound, .contains = contains, .widen = widen, .checked_nbytes = checked_nbytes
+};
 
 int check_begin(perhaps_filter *f)
 {

@@ -52,7 +52,10 @@ static void release_mapping(perhaps_filter *f)
 }
 
 static const struct mapping_calls of_file = { .check = check_saved_pages,
-                                              .release = release_mapping };
+                                              .release = release_mapping,
+                                              .fetch = cold_fetch,
+                                              .forget = cold_forget,
+                                              .count_singles = cold_count_singles };
 
 bool is_mapped_file(const perhaps_filter *f)
 {
@@ -76,6 +79,8 @@ static int use_bodies(struct reading *r, uint8_t *file, const struct mapping_cal
                                    .table_offset = h->table_offset,
                                    .how = MAPPED_AS_SAVED,
                                    .calls = calls };
+    if (is_mapped_file(f))
+        cold_begin(f);
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
         r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;

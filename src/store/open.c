@@ -15,6 +15,8 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
         error = journal_follow(*filter, path, &point);
     if (!error && options->check && options->mode == PERHAPS_MODE_READ)
         error = check_begin(*filter);
+    if (!error && options->mode == PERHAPS_MODE_READ)
+        cold_be_patient(*filter);
     if (error) {
         perhaps_free(*filter);
         *filter = NULL;

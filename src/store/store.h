@@ -209,6 +209,33 @@ void in_place_end(perhaps_filter *f);
  * an error of perhaps_sync(). */
 int in_place_sync(const perhaps_filter *f);
 
+/* ---- cold.c ------------------------------------------------------------------------------ */
+
+/* Visits the bytes that contains() and count() of a filter, and of its parts, read for a key:
+ * range by range. */
+typedef void visit_bytes(void *context, const uint8_t *at, uint64_t nbytes);
+void reads_each(const perhaps_filter *f, const struct keyhash *key, visit_bytes *visit,
+                void *context);
+
+/* Finds out whether a file that has just been mapped is large. */
+void cold_begin(perhaps_filter *f);
+
+/* Has the system read, of a large file, no more than the page that a key needs; until many keys
+ * were asked for one by one. */
+void cold_be_patient(perhaps_filter *f);
+
+/* Has it read more again: for those who read all of the file. */
+void cold_read_through(const perhaps_filter *f);
+
+/* The 'fetch', 'forget' and 'count_singles' of struct mapping_calls. */
+size_t cold_fetch(const perhaps_filter *f, const struct perhaps_keys *keys, size_t first,
+                  size_t n, struct fetched *sorted);
+void cold_forget(struct fetched *keys);
+void cold_count_singles(const perhaps_filter *f, uint32_t n);
+
+/* Has the system begin to read these bytes of a large file. */
+void cold_fetch_bytes(const perhaps_filter *f, const uint8_t *at, uint64_t nbytes);
+
 /* ---- check.c --------------------------------------------------------------------------- */
 
 /* Sets the guard of a mapped filter, which from now on checks each page before its first use.

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,6 +117,7 @@ WRAP(int, -1, rename, (const char *from, const char *to), (from, to))
 WRAP(void *, MAP_FAILED, mmap,
      (void *address, size_t nbytes, int use, int flags, int fd, off_t offset),
      (address, nbytes, use, flags, fd, offset))
+WRAP(int, -1, madvise, (void *at, size_t nbytes, int advice), (at, nbytes, advice))
 WRAP(int, -1, getentropy, (void *bytes, size_t nbytes), (bytes, nbytes))
 WRAP(int, -1, fallocate, (int fd, int mode, off_t offset, off_t nbytes),
      (fd, mode, offset, nbytes))
@@ -182,6 +184,14 @@ int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int 
 {
     return fails("linkat") || fails("links") ? -1
                                              : __real_linkat(from_fd, from, to_fd, to, flags);
+}
+
+/* glibc has another type for the first argument, and others an int. */
+int __real_getrusage(int who, struct rusage *usage);
+int __wrap_getrusage(int who, struct rusage *usage);
+int __wrap_getrusage(int who, struct rusage *usage)
+{
+    return fails("getrusage") ? -1 : __real_getrusage(who, usage);
 }
 
 /* This one returns its error. */
