@@ -65,7 +65,7 @@ static double covariance(const struct picking *m, double keys)
     if (keys <= 0)
         return 0;
     for (unsigned i = 0; i < m->ngroups; i++)
-        sum += m->group[i].cells * expm1(keys * m->group[i].together);
+        sum += m->group[i].cells * expm1(keys * log1p(m->group[i].together));
     return fmax(sum, 0) / m->cells / (log_q * log_q);
 }
 

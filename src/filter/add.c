@@ -42,24 +42,18 @@ void filter_reset_room(perhaps_filter *f)
     f->room_until = !is_looked_at(f) ? limit : f->keys_estimated ? 0 : limit / 2;
 }
 
-/* Returns by which factor the number of keys may grow, at least, before an fpr of 'rate' comes
- * to the asked one.  With k bits a key the fpr of a Bloom filter rises at most with the k-th
- * power of the number of keys.  No plan takes a k above 'steps', but a filter that was made
- * smaller for a higher fpr may have more. */
-static double may_grow(const perhaps_filter *f, double rate)
+/* Returns how many keys may be added to 'keys', when the fpr is 'rate', before it must be
+ * computed again: a third of the way (on a logarithmic scale) to where it may come to the asked
+ * one.  With k bits a key the fpr of a Bloom filter rises at most with the k-th power of the
+ * number of keys; no plan takes a k above 'steps', but a filter that was made smaller for a
+ * higher fpr may have more.  Not more than a third, since the fpr may rise by more than its
+ * mean where one line causes much of it. */
+static double third_of_growth(const perhaps_filter *f, double keys, double rate)
 {
     struct picking m;
     f->kind->compares->picking(&f->geometry, &m);
     const double steps = fmax(-1.25 * log2(f->geometry.fpr) + 1, m.cells * m.chance);
-    return pow(f->geometry.fpr / rate, 1 / steps); /* inf at a rate of 0 */
-}
-
-/* Returns how many keys may be added before the fpr must be computed again: a third of the way
- * (on a logarithmic scale) to where it may reach the asked one.  Not more than a third, since
- * the fpr may rise by more than its mean where one line causes much of it. */
-static double third_of_growth(double keys, double growth)
-{
-    return fmax(1, keys * (cbrt(growth) - 1));
+    return fmax(1, keys * (pow(f->geometry.fpr / rate, 1 / (3 * steps)) - 1)); /* or inf */
 }
 
 /* Returns at how many keys the fpr must be computed again, when it is 'rate' with 'keys' keys:
@@ -68,7 +62,7 @@ static double third_of_growth(double keys, double growth)
 static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 {
     const double left = (double)(f->geometry.key_limit - keys);
-    const double third = third_of_growth((double)keys, may_grow(f, rate));
+    const double third = third_of_growth(f, (double)keys, rate);
     if (third >= left)
         return f->geometry.key_limit;
     return keys + (uint64_t)fmax(1, fmin(left / 2, third));
@@ -125,7 +119,7 @@ static bool recount(perhaps_filter *f, const struct keyhash *key)
         __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
         return false;
     }
-    const double room = fmin(third_of_growth(limit, may_grow(f, rate)), limit);
+    const double room = fmin(third_of_growth(f, limit, rate), limit);
     uint64_t fewer = (uint64_t)fmin(f->kind->counted(&f->geometry, there.value), limit - room);
     if (fewer < keys) /* unless other processes have counted since */
         __atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, false, __ATOMIC_RELAXED,

@@ -302,7 +302,8 @@ static void bloom_picking(const struct geometry *g, struct picking *m)
         .cells = nbits,
         .chance = -expm1(bits * log1p(-1 / nbits)),
         .ngroups = 1,
-        .group = { { .cells = nbits - 1, .together = bits * log1p(-pow(nbits - 1, -2)) } },
+        .group = { { .cells = nbits - 1,
+                     .together = expm1(bits * log1p(-pow(nbits - 1, -2))) } },
     };
 }
 

@@ -27,6 +27,7 @@ struct survey {
     const struct geometry *g;
     enum cpu cpu;
     unsigned cells, picks, lines; /* cells of a word, picks of a line, lines of a block */
+    const float *guesses;         /* of lines, by their picked cells */
     double picked, blocks;        /* of all blocks surveyed: their picked cells, their number */
 
     /* For each band, sums over its blocks: the guesses; the guesses for the blocks that were
@@ -35,54 +36,92 @@ struct survey {
         count[LINES_BANDS_MAX];
 };
 
-/* Returns x^n: quicker than pow() for small whole n. */
-static double power(double x, unsigned n)
+/* Returns the guesses for lines, by how many of their cells are picked: the share of these to
+ * the power of the picks.  A table is filled when a filter first needs it; several threads may
+ * write the same numbers. */
+static const float *guesses_for(unsigned picks, unsigned cells)
 {
-    double result = 1;
-    while (n) {
-        if (n & 1)
-            result *= x;
-        x *= x;
-        n >>= 1;
+    static float all[2][WORDS][WORDS * WORD_NBITS + 1];
+    static bool filled[2][WORDS];
+    const unsigned size = cells == WORD_NBITS, most = WORDS * cells;
+    float *guess = all[size][picks - 1];
+    if (__atomic_load_n(&filled[size][picks - 1], __ATOMIC_ACQUIRE))
+        return guess;
+    for (unsigned picked = 0; picked <= most; picked++) {
+        float power = 1, share = (float)picked / (float)most;
+        for (unsigned i = 0; i < picks; i++)
+            power *= share;
+        __atomic_store(&guess[picked], &power, __ATOMIC_RELAXED);
     }
-    return result;
+    __atomic_store_n(&filled[size][picks - 1], true, __ATOMIC_RELEASE);
+    return guess;
 }
 
 static void survey_begin(struct survey *s, const struct geometry *g, unsigned cells,
                          enum cpu cpu)
 {
+    const unsigned picks = (unsigned)g->field[LINE_BITS];
     *s = (struct survey){ .g = g,
                           .cpu = cpu,
                           .cells = cells,
-                          .picks = (unsigned)g->field[LINE_BITS],
-                          .lines = lines_of_block(g) };
+                          .picks = picks,
+                          .lines = lines_of_block(g),
+                          .guesses = guesses_for(picks, cells) };
 }
 
-/* Returns the sum of the fprs of blocks that lie side by side, and adds their picked cells to
- * *picked.  Where fewer lines are left than are computed at once, it computes a copy with clear
- * lines behind them. */
-static double exact_rates(const struct survey *s, const uint8_t *block, uint64_t blocks,
-                          double *picked)
+/* Computes the fprs of n lines.  Of fewer than are computed at once it computes a copy, with
+ * clear lines behind them. */
+static void compute_lines(const struct survey *s, const uint8_t *lines, uint64_t n,
+                          struct line_rates *rates)
+{
+    struct line copy[LINES_AT_ONCE] = { 0 };
+    bool whole = n == LINES_AT_ONCE;
+    for (uint64_t i = 0; !whole && i < n; i++)
+        copy[i] = line_read(lines + i * LINE_NBYTES);
+    cpu_loops[s->cpu].lines->rates(whole ? lines : (const uint8_t *)copy, s->picks, s->cells,
+                                   rates);
+}
+
+/* Guesses the fprs of n lines. */
+static void guess_lines(const struct survey *s, const uint8_t *lines, uint64_t n,
+                        struct line_rates *rates)
+{
+    cpu_loops[s->cpu].lines->counts(lines, n, s->cells, rates->picked);
+    for (uint64_t i = 0; i < n; i++)
+        rates->rate[i] = s->guesses[rates->picked[i]];
+}
+
+/* Adds up the fprs of blocks. */
+static double add_up(const struct survey *s, const struct line_rates *rates, uint64_t blocks,
+                     double *picked)
+{
+    uint64_t all = 0, line = 0;
+    float sum = 0;
+    for (uint64_t i = 0; i < blocks; i++) {
+        float rate = rates->rate[line];
+        all += rates->picked[line++];
+        for (unsigned j = 1; j < s->lines; j++, line++) {
+            rate *= rates->rate[line];
+            all += rates->picked[line];
+        }
+        sum += rate;
+    }
+    *picked += (double)all;
+    return sum;
+}
+
+/* Returns the sum of the fprs of blocks that lie side by side, computed or guessed, and adds
+ * their picked cells to *picked. */
+static double sum_of_rates(const struct survey *s, const uint8_t *block, uint64_t blocks,
+                           bool exact, double *picked)
 {
     const uint64_t most = LINES_AT_ONCE / s->lines, block_nbytes = s->lines * LINE_NBYTES;
-    struct line copy[LINES_AT_ONCE] = { 0 };
     struct line_rates rates;
     double sum = 0;
     for (uint64_t n; blocks; blocks -= n, block += n * block_nbytes) {
         n = blocks < most ? blocks : most;
-        bool whole = n * s->lines == LINES_AT_ONCE;
-        for (uint64_t i = 0; !whole && i < n * s->lines; i++)
-            copy[i] = line_read(block + i * LINE_NBYTES);
-        cpu_loops[s->cpu].lines->rates(whole ? block : (const uint8_t *)copy, s->picks,
-                                       s->cells, &rates);
-        for (uint64_t i = 0, line = 0; i < n; i++) {
-            double rate = 1;
-            for (unsigned j = 0; j < s->lines; j++, line++) {
-                rate *= rates.rate[line];
-                *picked += rates.picked[line];
-            }
-            sum += rate;
-        }
+        (exact ? compute_lines : guess_lines)(s, block, n * s->lines, &rates);
+        sum += add_up(s, &rates, n, picked);
     }
     return sum;
 }
@@ -92,40 +131,19 @@ static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks
 {
     s->blocks += (double)blocks;
     s->count[band] += (double)blocks;
-    s->exact[band] += exact_rates(s, block, blocks, &s->picked);
-}
-
-/* The same, but only guesses their fprs. */
-static void survey_guess(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t band)
-{
-    const uint64_t most = LINES_AT_ONCE / s->lines, block_nbytes = s->lines * LINE_NBYTES;
-    const double a_cell = 1 / (double)(WORDS * s->cells);
-    uint32_t picked[LINES_AT_ONCE];
-    s->blocks += (double)blocks;
-    s->count[band] += (double)blocks;
-    for (uint64_t n; blocks; blocks -= n, block += n * block_nbytes) {
-        n = blocks < most ? blocks : most;
-        cpu_loops[s->cpu].lines->counts(block, n * s->lines, s->cells, picked);
-        for (uint64_t i = 0, line = 0; i < n; i++) {
-            double guess = 1;
-            for (unsigned j = 0; j < s->lines; j++, line++) {
-                guess *= power(picked[line] * a_cell, s->picks);
-                s->picked += picked[line];
-            }
-            s->guess[band] += guess;
-        }
-    }
+    s->exact[band] += sum_of_rates(s, block, blocks, true, &s->picked);
 }
 
 /* Guesses the fpr of a block; with 'exact', computes it, too. */
 static void survey_block(struct survey *s, const uint8_t *block, uint64_t band, bool exact)
 {
-    const double before = s->guess[band];
-    double picked = 0;
-    survey_guess(s, block, 1, band);
+    double picked = 0, guess = sum_of_rates(s, block, 1, false, &s->picked);
+    s->guess[band] += guess;
+    s->blocks++;
+    s->count[band]++;
     if (exact) {
-        s->guess_both[band] += s->guess[band] - before;
-        s->exact[band] += exact_rates(s, block, 1, &picked);
+        s->guess_both[band] += guess;
+        s->exact[band] += sum_of_rates(s, block, 1, true, &picked);
     }
 }
 
@@ -183,40 +201,67 @@ static void pick_in_line(struct line *line, uint64_t mark, unsigned picks)
     }
 }
 
-/* Returns the fpr that the filter would have with one key more.  Surveys copies of the key's
- * blocks with its bits set, and changes nothing. */
-static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
+/* Returns the sum of the fprs of a band in which the bits of a key are set in its block.
+ * Copies the blocks that are computed at once with that one, and changes nothing. */
+static double exact_with(const struct survey *s, const uint8_t *band, struct keyhash *key)
 {
-    void (*survey)(struct survey * s, const uint8_t *block, uint64_t blocks, uint64_t band) =
-        exact ? survey_exact : survey_guess;
-    struct line copy[LINES_BANDS_MAX];
-    const struct geometry *g = &f->geometry;
-    struct survey s;
-    survey_begin(&s, g, WORD_NBITS, f->cpu);
-    uint64_t nblocks = g->field[BAND_LINES], block_nbytes = s.lines * LINE_NBYTES;
-    const uint8_t *block = f->body.bytes;
-    for (unsigned band = 0; band < lines_separate_bands(g); band++) {
-        uint64_t own = scale64(key.place, nblocks);
-        const uint8_t *line = block + own * block_nbytes;
-        survey(&s, block, own, band);
-        survey(&s, line + block_nbytes, nblocks - own - 1, band);
-        for (unsigned i = 0; i < s.lines; i++, line += LINE_NBYTES) {
-            copy[i] = line_read(line);
-            pick_in_line(&copy[i], key.mark, s.picks);
-            key = blocked_next_band(key);
-        }
-        survey(&s, (const uint8_t *)copy, 1, band);
-        block += nblocks * block_nbytes;
+    struct line copy[LINES_AT_ONCE];
+    const uint64_t blocks = s->g->field[BAND_LINES], own = scale64(key->place, blocks);
+    const uint64_t most = LINES_AT_ONCE / s->lines, first = own - own % most;
+    const uint64_t n = blocks - first < most ? blocks - first : most, lines = n * s->lines;
+    const uint8_t *from = band + first * s->lines * LINE_NBYTES;
+    struct line *line = &copy[(own - first) * s->lines];
+    double picked = 0;
+    for (uint64_t i = 0; i < lines; i++)
+        copy[i] = line_read(from + i * LINE_NBYTES);
+    for (unsigned i = 0; i < s->lines; i++) {
+        pick_in_line(&line[i], key->mark, s->picks);
+        *key = blocked_next_band(*key);
     }
-    return survey_end(&s).fpr;
+    return sum_of_rates(s, band, first, true, &picked) +
+           sum_of_rates(s, (const uint8_t *)copy, n, true, &picked) +
+           sum_of_rates(s, from + lines * LINE_NBYTES, blocks - first - n, true, &picked);
+}
+
+/* Guesses the same: the sum of the blocks as they are, with the difference that the key
+ * makes. */
+static double guess_with(const struct survey *s, const uint8_t *band, struct keyhash *key)
+{
+    struct line copy[LINES_BANDS_MAX];
+    const uint64_t blocks = s->g->field[BAND_LINES];
+    const uint8_t *own = band + scale64(key->place, blocks) * s->lines * LINE_NBYTES;
+    double picked = 0, sum = sum_of_rates(s, band, blocks, false, &picked);
+    sum -= sum_of_rates(s, own, 1, false, &picked);
+    for (unsigned i = 0; i < s->lines; i++) {
+        copy[i] = line_read(own + i * LINE_NBYTES);
+        pick_in_line(&copy[i], key->mark, s->picks);
+        *key = blocked_next_band(*key);
+    }
+    return fmax(sum, 0) + sum_of_rates(s, (const uint8_t *)copy, 1, false, &picked);
+}
+
+/* Returns the fpr that the filter would have with one key more, computed or guessed. */
+static double rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
+{
+    const struct geometry *g = &f->geometry;
+    const uint8_t *band = f->body.bytes;
+    struct survey s;
+    double rate = 1;
+    survey_begin(&s, g, WORD_NBITS, f->cpu);
+    for (unsigned i = 0; i < lines_separate_bands(g); i++) {
+        rate *=
+            (exact ? exact_with : guess_with)(&s, band, &key) / (double)g->field[BAND_LINES];
+        band += g->field[BAND_LINES] * s.lines * LINE_NBYTES;
+    }
+    return rate;
 }
 
 /* A guess is within a third of the true fpr, except where keys were crafted.  So twice the
  * guess is a bound; only if that is too high is the fpr computed. */
 double lines_rate_with(const perhaps_filter *f, struct keyhash key)
 {
-    double most = 2 * surveyed_rate_with(f, key, false);
-    return most <= f->geometry.fpr ? most : surveyed_rate_with(f, key, true);
+    double most = 2 * rate_with(f, key, false);
+    return most <= f->geometry.fpr ? most : rate_with(f, key, true);
 }
 
 /* ---- Smaller filters -------------------------------------------------------------------- */
@@ -287,7 +332,7 @@ void lines_picking(const struct geometry *g, unsigned cells, struct picking *m)
                            .ngroups = sizeof group / sizeof *group };
     for (unsigned i = 0; i < m->ngroups; i++) {
         double more = (group[i].both - chance * chance) / ((1 - chance) * (1 - chance));
-        m->group[i] = (struct picking_group){ group[i].cells, log1p(more) };
+        m->group[i] = (struct picking_group){ group[i].cells, more };
     }
 }
 

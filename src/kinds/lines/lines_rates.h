@@ -127,23 +127,36 @@ static void line_rates(const uint8_t *lines, unsigned picks, unsigned cells,
     }
 }
 
-static LOOP_INLINE uint32_t rates_bits_set(uint64_t word)
+/* Counts the picked cells of 8 bytes. */
+static LOOP_INLINE uint32_t rates_picked(const uint64_t *cells, bool counters)
 {
+    uint64_t here = __atomic_load_n(cells, __ATOMIC_RELAXED);
+    if (counters)
+        here = counters_used(here);
 #if CPU_HAS_AVX2
-    return (uint32_t)__builtin_popcountll(word);
+    return (uint32_t)__builtin_popcountll(here);
 #else
-    return bits_set32((uint32_t)word) + bits_set32((uint32_t)(word >> 32));
+    return bits_set32((uint32_t)here) + bits_set32((uint32_t)(here >> 32));
 #endif
+}
+
+static LOOP_INLINE void rates_count(const uint8_t *lines, size_t n, bool counters,
+                                    uint32_t *picked)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t *line = (const void *)(lines + i * LINE_NBYTES);
+        uint32_t first = rates_picked(line, counters) + rates_picked(line + 1, counters) +
+                         rates_picked(line + 2, counters) + rates_picked(line + 3, counters);
+        picked[i] = first + rates_picked(line + 4, counters) +
+                    rates_picked(line + 5, counters) + rates_picked(line + 6, counters) +
+                    rates_picked(line + 7, counters);
+    }
 }
 
 static void line_counts(const uint8_t *lines, size_t n, unsigned cells, uint32_t *picked)
 {
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t *longs = (const void *)(lines + i * LINE_NBYTES);
-        picked[i] = 0;
-        for (unsigned l = 0; l < LINE_NBYTES / sizeof *longs; l++) {
-            const uint64_t here = __atomic_load_n(&longs[l], __ATOMIC_RELAXED);
-            picked[i] += rates_bits_set(cells == WORD_COUNTERS ? counters_used(here) : here);
-        }
-    }
+    if (cells == WORD_COUNTERS)
+        rates_count(lines, n, true, picked);
+    else
+        rates_count(lines, n, false, picked);
 }

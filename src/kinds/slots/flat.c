@@ -85,7 +85,7 @@ void flat_picking(const struct flat_shape *shape, const struct geometry *g, stru
         .cells = cells,
         .chance = 1 / cells,
         .ngroups = 1,
-        .group = { { .cells = others, .together = log1p(-1 / (others * others)) } },
+        .group = { { .cells = others, .together = -1 / (others * others) } },
     };
 }
 
