@@ -96,12 +96,12 @@ static double add_up(const struct survey *s, const struct line_rates *rates, uin
                      double *picked)
 {
     uint64_t all = 0, line = 0;
-    float sum = 0;
+    double sum = 0;
     for (uint64_t i = 0; i < blocks; i++) {
-        float rate = rates->rate[line];
+        double rate = (double)rates->rate[line];
         all += rates->picked[line++];
         for (unsigned j = 1; j < s->lines; j++, line++) {
-            rate *= rates->rate[line];
+            rate *= (double)rates->rate[line];
             all += rates->picked[line];
         }
         sum += rate;
