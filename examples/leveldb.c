@@ -365,8 +365,10 @@ int main(int argc, char **argv)
     const uint64_t keys = argc > 1 ? strtoull(argv[1], NULL, 10) : 20000;
     struct filters *filters = calloc(1, sizeof *filters);
     struct database ours = { .path = "leveldb.ours" }, own = { .path = "leveldb.own" };
-    if (!filters || !keys)
+    if (!filters || !keys) {
+        free(filters);
         return puts("usage: leveldb [KEYS [FPR]]"), 2;
+    }
     filters->fpr = argc > 2 ? strtod(argv[2], NULL) : 0.01;
     pthread_mutex_init(&filters->lock, NULL);
     ours.policy = leveldb_filterpolicy_create(filters, nothing, create_filter, key_may_match,

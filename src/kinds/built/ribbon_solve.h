@@ -165,7 +165,7 @@ static void run_lane(const struct region *r, struct lane *lane)
 {
     while (begin_bucket(r, lane)) {
         unsigned threshold = 0;
-        uint32_t fate;
+        uint32_t fate = 0;
         uint64_t key = enter_bucket(r, lane, &fate);
         if (key < lane->to && fate == OUTSIDE) { /* the whole bucket comes later */
             take_out(r, lane, RIBBON_BUCKET);
