@@ -104,7 +104,7 @@ static struct perhaps_options chosen_options(const perhaps_builder *b)
 static bool plan_largest(const perhaps_builder *b, struct perhaps_options *options)
 {
     enum { TRIES = 12 };
-    const uint64_t memory_nbytes = b->pile.options.memory_nbytes;
+    const uint64_t memory_nbytes = b->pile.memory_nbytes;
     const double most = (double)memory_nbytes / 2, near = 0.98;
     struct perhaps_plan plan;
     options->capacity = memory_nbytes / 4;

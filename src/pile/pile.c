@@ -43,24 +43,29 @@ static uint64_t record_nbytes(const struct pile *p)
 
 void pile_begin(struct pile *p, const struct pile_options *options)
 {
-    *p = (struct pile){ .options = *options, .is_small = true, .fd = -1 };
+    *p = (struct pile){ .options = *options,
+                        .memory_nbytes = options->memory_nbytes,
+                        .threads = options->threads,
+                        .is_small = true,
+                        .fd = -1 };
     pthread_mutex_init(&p->lock, NULL);
 }
 
-/* Asks the host for what the caller did not say.  That takes as long as some thousand keys, so
+/* Asks the host for what the options do not say.  That takes as long as some thousand keys, so
  * a small pile does without. */
-static void complete(struct pile_options *options)
+static void ask_host(struct pile *p)
 {
-    if (!options->memory_nbytes)
-        options->memory_nbytes = memory_by_default();
-    if (options->memory_nbytes < MEMORY_NBYTES_LEAST)
-        options->memory_nbytes = MEMORY_NBYTES_LEAST;
-    options->threads = threads_or_all(options->threads);
+    if (!p->memory_nbytes) {
+        p->memory_nbytes = memory_by_default();
+        if (p->memory_nbytes < MEMORY_NBYTES_LEAST)
+            p->memory_nbytes = MEMORY_NBYTES_LEAST;
+    }
+    p->threads = threads_or_all(p->threads);
 }
 
 unsigned pile_threads(const struct pile *p)
 {
-    return p->is_small ? 1 : p->options.threads;
+    return p->is_small ? 1 : p->threads;
 }
 
 /* Notes the first error, under the lock.  Returns it. */
@@ -137,7 +142,7 @@ static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
 /* Returns how many bytes of runs stay in memory, at most. */
 static uint64_t kept_most(const struct pile *p)
 {
-    return p->options.memory_nbytes / (p->options.in_memory ? KEPT_SHARE_ALONE : KEPT_SHARE);
+    return p->memory_nbytes / (p->options.in_memory ? KEPT_SHARE_ALONE : KEPT_SHARE);
 }
 
 bool pile_is_over(struct pile *p)
@@ -182,14 +187,14 @@ static int enter_run(struct pile *p, struct run *run, bool *spills)
 /* Returns of how many records a small pile is at most. */
 static uint64_t small_room(const struct pile *p)
 {
-    const uint64_t share = p->options.memory_nbytes / STAGE_SHARE;
+    const uint64_t share = p->memory_nbytes / STAGE_SHARE;
     return (share && share < SMALL_NBYTES ? share : SMALL_NBYTES) / record_nbytes(p);
 }
 
 /* Returns of how many records the stages are that are as large as they get. */
 static uint64_t full_room(const struct pile *p)
 {
-    uint64_t room = p->options.memory_nbytes / (STAGE_SHARE * p->options.threads);
+    uint64_t room = p->memory_nbytes / (STAGE_SHARE * p->threads);
     room = room > STAGE_NBYTES_LEAST ? room : STAGE_NBYTES_LEAST;
     room /= record_nbytes(p);
     return room < UINT32_MAX ? room : UINT32_MAX;
@@ -199,7 +204,7 @@ static uint64_t full_room(const struct pile *p)
  * memory. */
 static uint64_t kept_room(const struct pile *p)
 {
-    const uint64_t share = p->options.memory_nbytes / STAGE_SHARE_KEPT, full = full_room(p);
+    const uint64_t share = p->memory_nbytes / STAGE_SHARE_KEPT, full = full_room(p);
     uint64_t room = (share > STAGE_NBYTES_KEPT ? share : STAGE_NBYTES_KEPT) / record_nbytes(p);
     return room < full ? room : full;
 }
@@ -351,7 +356,7 @@ static uint64_t *take_full_stage(struct pile *p)
     if (!stage || p->nstage < p->stage_room || (p->is_small && p->stage_room < small_room(p)))
         return NULL;
     if (p->is_small)
-        complete(&p->options);
+        ask_host(p);
     p->is_small = false;
     p->stage = NULL;
     return stage;
@@ -431,13 +436,15 @@ static uint64_t lay_out(const struct pile *p, uint64_t nruns, uint64_t nbytes, u
 
 uint64_t pile_disk_nbytes(const struct pile *pile, uint64_t nrecords)
 {
-    struct pile like = { .options = pile->options };
+    struct pile like = { .options = pile->options,
+                         .memory_nbytes = pile->options.memory_nbytes,
+                         .threads = pile->options.threads };
     const struct pile *p = &like;
-    const uint64_t first = small_room(pile), each = record_nbytes(pile);
+    const uint64_t first = small_room(p), each = record_nbytes(p);
     uint64_t kept = 0, spilled = 0;
     if (nrecords < first || pile->options.in_memory)
         return 0;
-    complete(&like.options);
+    ask_host(&like);
     spilled += lay_out(p, 1, first * each, &kept);
     nrecords -= first;
     const uint64_t full = full_room(p);
@@ -550,12 +557,14 @@ static int take_from_runs(const struct pile *p, unsigned first, unsigned last,
 
 int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken *taken)
 {
+    static const uint64_t none[RECORD_WORDS_MOST];
     bool clashes = p->clashes;
     int error = 0;
     taken->n = 0;
     if (p->is_small) {
+        const uint64_t *stage = p->stage ? p->stage : none;
         taken->n = pile_size(p, first, last);
-        taken->records = p->stage + small_before(p, first) * p->options.words;
+        taken->records = stage + small_before(p, first) * p->options.words;
     } else {
         error = take_from_runs(p, first, last, taken, &clashes);
     }

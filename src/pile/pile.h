@@ -58,8 +58,10 @@ struct pile {
     uint64_t nrecords;
     uint64_t spilled_nbytes; /* how many bytes are in the file */
 
-    pthread_mutex_t lock; /* of all that follows, as long as records are added */
-    uint64_t *stage;      /* records that are in no run yet */
+    pthread_mutex_t lock;   /* of all that follows, as long as records are added */
+    uint64_t memory_nbytes; /* as in the options, or, once the pile is not small, of the host */
+    unsigned threads;       /* likewise */
+    uint64_t *stage;        /* records that are in no run yet */
     uint64_t nstage, stage_room;
     bool is_small; /* no stage was full yet; when the pile is settled, the stage is sorted, and
                     * has each record once unless there are 'repeats' */

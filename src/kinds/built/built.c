@@ -9,7 +9,7 @@
 static unsigned hands_for(const struct tasks *tasks, const struct built_hands *hands,
                           const struct pile *pile, unsigned threads)
 {
-    uint64_t allowed = pile->options.memory_nbytes / 2 / (hands->solve_nbytes + 1);
+    uint64_t allowed = pile->memory_nbytes / 2 / (hands->solve_nbytes + 1);
     uint64_t n = threads < allowed ? threads : allowed;
     n = n < tasks->ntasks ? n : tasks->ntasks;
     return n < 1 ? 1 : n < THREADS_MOST ? (unsigned)n : THREADS_MOST;

@@ -345,7 +345,8 @@ int ribbon_build(struct building *b)
     struct taken taken = { 0 };
     const struct pile *rest;
     r.small = b->pile->options;
-    r.small.memory_nbytes /= 4;
+    r.small.memory_nbytes = b->pile->memory_nbytes / 4;
+    r.small.threads = b->pile->threads;
     for (int i = 0; i < RIBBON_LAYERS_MOST; i++) {
         slots += field[SLOTS + i];
         r.thresholds_nbytes += ribbon_thresholds_nbytes(field[SLOTS + i]);
