@@ -132,25 +132,46 @@ static double best_picks(struct trial *t, double lines, double keys, unsigned *p
     return best;
 }
 
-/* Computes a node. */
+/* Begins with keys that are nearly too many for the usual number of picks, and goes down to
+ * some that are held with the best number for them.  Returns how many are, or 0. */
+static double begin_to_hold(struct trial *t, double lines, unsigned *picks, double *at,
+                            double *most, double *below)
+{
+    trial_begin(t, *picks, lines);
+    double keys = floor(too_many(t) * (1 - 0.5 / sqrt(lines + 24)));
+    while (keys >= 1 && (*at = best_picks(t, lines, keys, picks)) == -1)
+        keys = floor(0.8 * keys);
+    *most = too_many(t);
+    *below = -0.45; /* about */
+    while (keys >= 1 && *at < 0) {
+        *most = keys;
+        *below = *at;
+        keys = fmin(floor(keys * (1 + *at / 2)), keys - 1);
+        *at = over(t, keys);
+    }
+    return fmax(keys, 0);
+}
+
+/* Computes a node.  Where it has begun, more picks may have been the best than at the end. */
 static struct held compute(const struct design *d, unsigned node)
 {
     const double lines = (double)lines_of_node(node);
-    unsigned picks = usual_picks(d);
     struct trial t = { .design = d };
-    trial_begin(&t, picks, lines);
-    double keys = floor(too_many(&t) * (1 - 0.5 / sqrt(lines + 24))), at = -1;
-    while (keys >= 1 && (at = best_picks(&t, lines, keys, &picks)) == -1)
-        keys = floor(0.8 * keys);
-    double most = too_many(&t), below = -0.45; /* about */
-    while (keys >= 1 && at < 0) {
-        most = keys;
-        below = at;
-        keys = fmin(floor(keys * (1 + at / 2)), keys - 1);
-        at = over(&t, keys);
+    struct held held = { .picks = usual_picks(d) };
+    double at = -1, most, below, keys;
+    keys = begin_to_hold(&t, lines, &held.picks, &at, &most, &below);
+    if (keys < 1)
+        return (struct held){ 0 };
+    held.keys = most_keys(&t, keys, at, most, below);
+    while (held.picks > 1) {
+        trial_begin(&t, held.picks - 1, lines);
+        at = over(&t, held.keys + 1);
+        if (at < 0)
+            break;
+        held.keys = most_keys(&t, held.keys + 1, at, too_many(&t), -0.45);
+        held.picks--;
     }
-    return keys < 1 ? (struct held){ 0 }
-                    : (struct held){ most_keys(&t, keys, at, most, below), picks };
+    return held;
 }
 
 /* ---- What is remembered ------------------------------------------------------------------ */
