@@ -67,6 +67,8 @@ bool has_name(const char *list, const char *name);
 struct settings {
     struct list keys, fpr, load, threads, key_nbytes, repeat;
     struct list body_nbytes; /* given instead of 'keys' */
+    const char *folder;      /* cold: where the file is made; NULL: here */
+    bool sparse;             /* cold: its zeros take no room on the disk */
     struct list start;       /* filters that grow: the capacity that they begin with */
     const char *kind, *json; /* a list, NULL: all kinds; NULL: no file */
     bool hashed, quick;

@@ -23,6 +23,7 @@ static const char usage[] =
     "usage: perhaps-bench [OPTION...]\n"
     "       perhaps-bench grow [OPTION...]\n"
     "       perhaps-bench small [OPTION...]\n"
+    "       perhaps-bench cold [OPTION...]\n"
     "       perhaps-bench lines N             prints lines, for cli_bench.sh\n"
     "       perhaps-bench bits                prints bits a key by rate, for plot.sh\n"
     "Measures filters, each beside bare memory accesses over as many bytes.\n\n"
@@ -47,7 +48,9 @@ static const char usage[] =
     "small: filters of few --keys [10,1k,20k,100k] at 1 %, from the first call to the last: "
     "to\n"
     "make and fill one, its bytes, to open it and ask for a key; beside RocksDB's.  It takes\n"
-    "--repeat, --key-bytes and --json, too.\n";
+    "--repeat, --key-bytes and --json, too.\n\n"
+    "cold: questions to a file of --body [1e9] bytes in --folder [.] that is not in memory,\n"
+    "beside its disk; --sparse: zeros take no room on the disk.  --repeat and --json, too.\n";
 
 static const struct option_row bench_options[] = {
     { "keys", .list = &settings.keys, LIST_MAX, 1000, 1e12, "1M,10M,100M", "200k" },
@@ -70,6 +73,14 @@ static const struct option_row grow_options[] = {
 static const struct option_row small_options[] = {
     { "keys", .list = &settings.keys, LIST_MAX, 1, 1e9, "10,1k,20k,100k", "10,1k" },
     { "repeat", .list = &settings.repeat, 1, 1, 1000, "30", "1" },
+    { 0 },
+};
+
+static const struct option_row cold_options[] = {
+    { "body", .list = &settings.body_nbytes, 1, 1e6, 1e13, "1e9", "2e7" },
+    { "repeat", .list = &settings.repeat, 1, 1, 1000, "3", "1" },
+    { "folder", .text = &settings.folder },
+    { "sparse", .flag = &settings.sparse },
     { 0 },
 };
 
@@ -349,6 +360,7 @@ static const struct mode {
     { "", bench_options, table_all },
     { "grow", grow_options, grow_all },
     { "small", small_options, small_all },
+    { "cold", cold_options, cold_all },
 };
 
 static const struct mode *mode_named(const char *name)

@@ -43,6 +43,10 @@ bool grow_all(const struct settings *settings, json_t *facts);
  * whether a filter gave a wrong answer. */
 bool small_all(const struct settings *settings, json_t *facts);
 
+/* Measures questions to a file that is not in memory, prints the tables and adds the results to
+ * 'facts'.  Returns false: no answer is looked at. */
+bool cold_all(const struct settings *settings, json_t *facts);
+
 /* Measures calls with two filters, prints the table and adds the results to 'facts'.  Returns
  * whether an answer was wrong. */
 bool pairs_all(const struct settings *settings, json_t *facts);

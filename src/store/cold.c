@@ -40,7 +40,7 @@ enum { PIECE_NBYTES = 128 << 10 };
 enum { NAMED_MOST = 1 << FETCHED_NBITS };
 
 /* Where one page in so many is read, to read all of them takes no longer. */
-enum { READ_THROUGH = 6 };
+enum { READ_THROUGH = 8 };
 
 /* A file is cold if two of so many keys need the disk. */
 enum { TRIED = 16, TRIED_FIRST = 2, COLD_LEAST = 2 };
@@ -102,7 +102,7 @@ static bool are_cold(const uint8_t *const *at, size_t n)
     return disk_faults() - before >= COLD_LEAST;
 }
 
-/* Returns whether bytes lie in the file, and not in memory that the filter took when it grew. */
+/* Returns whether bytes lie in the file, and not in memory that the filter took to grow. */
 static bool is_in_file(const struct mapping *m, const uint8_t *at)
 {
     return (uintptr_t)at - (uintptr_t)m->file < m->file_nbytes;

@@ -23,7 +23,7 @@
 #include "failing_calls.h"
 #include "filter/filter.h"
 
-enum { KEYS = 40000, HALF = KEYS / 2, LARGE_KEYS = 20000000, ASKED = 1000, PAGE = 4096 };
+enum { KEYS = 40000, HALF = KEYS / 2, LARGE_KEYS = 20000000, ASKED = 400, PAGE = 4096 };
 
 static const struct perhaps_kind *blocked(void)
 {
@@ -323,7 +323,7 @@ TEST(many_questions_name_their_pages)
         const long before = disk_faults();
         perhaps_contains_many(f, &keys, NULL);
         expect(disk_faults() - before <= ASKED / 4);
-        expect(pages_there(f) - there <= 3 * ASKED);
+        expect(pages_there(f) - there <= 5 * ASKED); /* with the gaps between them */
     }
     free_keys(&keys);
 }
