@@ -233,7 +233,9 @@ static struct file_bytes make_snapshot(const uint8_t *head, size_t *record_size)
         add_some(f, 0);
     const struct journal_point point = { .branch = id, .sequence = number_of(head[2]) };
     const struct content content = { .f = f, .point = &point };
-    struct file_bytes file = { .at = malloc((size_t)perhaps_write_nbytes(f)) };
+    struct header header;
+    content_plan(&content, &header);
+    struct file_bytes file = { .at = malloc((size_t)header.file_nbytes) };
     const struct perhaps_sink sink = { .write = append, .context = &file };
     must(file.at && !content_write(&content, &sink));
     *record_size = record_nbytes(f);

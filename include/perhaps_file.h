@@ -50,7 +50,8 @@ PERHAPS_API uint64_t perhaps_write_nbytes(const perhaps_filter *filter);
  * the filter if it was not changed meanwhile.  Bodies before and behind these bytes are not
  * read, once a mapped file was checked.  But the checksums are the last bytes, 8 for each page
  * of PERHAPS_PAGE_NBYTES and 8 for themselves, and a call that writes any of them reads all
- * bodies.  Returns what perhaps_write() returns. */
+ * bodies.  So does each call for a filter with fewer bytes than such a page.  Returns what
+ * perhaps_write() returns. */
 PERHAPS_API int perhaps_write_range(const perhaps_filter *filter, uint64_t first,
                                     uint64_t nbytes, const struct perhaps_sink *sink);
 
@@ -86,8 +87,9 @@ struct perhaps_open_options {
 
 /* What perhaps_open() does in its modes.  Mapping a file (PERHAPS_MODE_READ, the default)
  * checks its header and checksum table, and perhaps_verify() the rest; loading it checks every
- * byte.  If somebody else writes into a mapped file, its answers change; if somebody truncates
- * it, the process ends with SIGBUS.  (perhaps_save() does neither: it replaces the file.)
+ * byte, and so does each mode with a file of less than PERHAPS_PAGE_NBYTES.  If somebody else
+ * writes into a mapped file, its answers change; if somebody truncates it, the process ends
+ * with SIGBUS.  (perhaps_save() does neither: it replaces the file.)
  *
  * PERHAPS_MODE_IN_PLACE maps the file and writes it in place.  Any number of threads and
  * processes may do so at once: what one has added all find at once, those that read only, too.
@@ -131,7 +133,7 @@ struct perhaps_source {
  * PERHAPS_MODE_LOAD, the only mode that there is for a source.
  *
  * The header tells how much memory the filter takes.  If the source tells how many bytes there
- * are, a header that claims more is refused before anything is allocated.  If it does not, an
+ * are, a header that claims more is refused before any body is allocated.  If it does not, an
  * enemy's header may claim a huge body: the allocator of the options can refuse it.
  *
  * Returns 0 and sets *filter; or returns the error of the source or one of perhaps_open(), and
@@ -144,9 +146,9 @@ PERHAPS_API int perhaps_read(const struct perhaps_source *source,
  * all of it, and nothing more.  'options' NULL: PERHAPS_MODE_LOAD, which copies the bytes and
  * checks them all.
  *
- * PERHAPS_MODE_READ copies nothing, and checks the header and the checksum table, as it does
- * with a file: the filter reads the bytes where they are.  They must begin at a multiple of
- * PERHAPS_ALIGNMENT, and may not change before the filter is freed.
+ * PERHAPS_MODE_READ copies nothing, and checks what it checks of a file: the filter reads the
+ * bytes where they are.  They must begin at a multiple of PERHAPS_ALIGNMENT, and may not change
+ * before the filter is freed.
  *
  * Returns 0 and sets *filter; or sets it to NULL and returns PERHAPS_ERR_FORMAT, _DAMAGED (also
  * for bytes that are too many), _VERSION, _SECRET, _MEMORY, _UNSUPPORTED ('check'), or

@@ -3,7 +3,8 @@
  *
  * Two values are equal if their bytes are.  Most that differ do so in their size, or in one of
  * two checksums, which are read without the rest of a large value: that of the header, which
- * has the counts, and that of the other checksums.  The bytes have the last word. */
+ * has the counts, and that of the other checksums.  (A small value has one, and counts at its
+ * end.)  The bytes have the last word. */
 #include "extension.h"
 
 #include "access/detoast.h"
@@ -17,25 +18,25 @@ struct outline {
     uint64 nbytes, header, table;
 };
 
-/* The 8 bytes at this place, without the rest where that lies elsewhere. */
-static uint64 word_at(struct varlena *value, size_t at)
+/* Copies bytes at this place, without the rest where that lies elsewhere. */
+static void bytes_at(struct varlena *value, size_t at, void *bytes, size_t nbytes)
 {
     const bool is_here = value_is_plain(value);
-    struct varlena *word =
-        is_here ? value : pg_detoast_datum_slice(value, (int32)at, CHECKSUM_NBYTES);
-    uint64 bits;
-    memcpy(&bits, VARDATA_ANY(word) + (is_here ? at : 0), sizeof bits);
+    struct varlena *slice =
+        is_here ? value : pg_detoast_datum_slice(value, (int32)at, (int32)nbytes);
+    memcpy(bytes, VARDATA_ANY(slice) + (is_here ? at : 0), nbytes);
     if (!is_here)
-        pfree(word);
-    return bits;
+        pfree(slice);
 }
 
 static struct outline outline_of(struct varlena *value)
 {
     struct outline o = { .nbytes = toast_raw_datum_size(PointerGetDatum(value)) - VARHDRSZ };
     if (o.nbytes >= FILE_NBYTES_LEAST) {
-        o.header = word_at(value, HEADER_CHECKSUM_AT);
-        o.table = word_at(value, o.nbytes - CHECKSUM_NBYTES);
+        char begin[BEGIN_NBYTES];
+        bytes_at(value, 0, begin, sizeof begin);
+        o.header = checksum_in(begin);
+        bytes_at(value, o.nbytes - CHECKSUM_NBYTES, &o.table, CHECKSUM_NBYTES);
     }
     return o;
 }

@@ -34,9 +34,19 @@ static inline bool value_is_plain(const struct varlena *value)
     return !VARATT_IS_EXTERNAL(value) && !VARATT_IS_COMPRESSED(value);
 }
 
-/* Where the checksum of all of the header is; the last 8 bytes of a file are that of all other
- * checksums (doc/FORMAT.md).  Values have gone through the library, so theirs are right. */
-enum { HEADER_CHECKSUM_AT = 32, CHECKSUM_NBYTES = 8, FILE_NBYTES_LEAST = 4096 };
+/* The first bytes of a file have the checksum of all of the header, and the last 8 that of all
+ * other checksums; small files have one for all of the file (doc/FORMAT.md).  Values have gone
+ * through the library, so theirs are right. */
+enum { BEGIN_NBYTES = 40, CHECKSUM_NBYTES = 8, FILE_NBYTES_LEAST = 64 };
+
+static inline uint64 checksum_in(const char begin[BEGIN_NBYTES])
+{
+    enum { FEATURES_AT = 16, SMALL = 16, SMALL_AT = 24, HEADER_AT = 32 };
+    uint64 checksum;
+    memcpy(&checksum, begin + (begin[FEATURES_AT] & SMALL ? SMALL_AT : HEADER_AT),
+           sizeof checksum);
+    return checksum;
+}
 
 /* ---- errors.c ------------------------------------------------------------------------ */
 

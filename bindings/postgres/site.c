@@ -54,7 +54,7 @@ static bool identify_bytes(const struct varlena *value, struct identity *identit
     const size_t nbytes = value_nbytes(value);
     if (nbytes < FILE_NBYTES_LEAST)
         return false;
-    memcpy(&identity->first, bytes + HEADER_CHECKSUM_AT, CHECKSUM_NBYTES);
+    identity->first = checksum_in(bytes);
     memcpy(&identity->second, bytes + nbytes - CHECKSUM_NBYTES, CHECKSUM_NBYTES);
     identity->nbytes = (uint32)nbytes;
     return true;

@@ -100,8 +100,9 @@ static int map_file(const struct connection *c, const char *path, perhaps_filter
 
 /* ---- BLOBs --------------------------------------------------------------------------- */
 
-/* Where these are in the bytes of a filter: doc/FORMAT.md. */
-enum { HEADER_NBYTES = 4096, AT_FEATURES = 16, BEGIN_NBYTES = 120, END_NBYTES = 8 };
+/* In the bytes of a filter: doc/FORMAT.md.  Those of a small one have their checksum in the
+ * begin; others have that of the header there, and that of all else in the end. */
+enum { AT_FEATURES = 16, FEATURE_IN_PLACE = 1, BEGIN_NBYTES = 120, END_NBYTES = 8 };
 
 /* Beyond how many bytes only the last filter of a BLOB is kept. */
 enum { BLOBS_MOST_NBYTES = 512 << 20 };
@@ -124,8 +125,7 @@ static void release_blob(struct blob *blob)
  * writing in place they do not. */
 static bool has_checksums(const uint8_t *bytes, size_t nbytes)
 {
-    static const uint8_t none[8];
-    return nbytes > HEADER_NBYTES && !memcmp(bytes + AT_FEATURES, none, sizeof none);
+    return nbytes >= BEGIN_NBYTES + END_NBYTES && !(bytes[AT_FEATURES] & FEATURE_IN_PLACE);
 }
 
 static bool is_blob(const struct blob *blob, const uint8_t *bytes, size_t nbytes)

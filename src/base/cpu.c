@@ -48,9 +48,8 @@ enum cpu cpu_that_counts(enum cpu cpu)
     return cpu;
 }
 
-enum cpu cpu_choose(void)
+enum cpu cpu_named(const char *wanted)
 {
-    const char *wanted = secure_getenv("PERHAPS_CPU");
     enum cpu best = CPU_SCALAR;
     for (unsigned i = 0; i < CPU_COUNT; i++) {
         if (!cpu_has((enum cpu)i))
@@ -60,4 +59,16 @@ enum cpu cpu_choose(void)
             return best;
     }
     return best;
+}
+
+/* Threads that call at the same time all choose the same one. */
+enum cpu cpu_choose(void)
+{
+    static int chosen = CPU_COUNT;
+    int cpu = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
+    if (cpu == CPU_COUNT) {
+        cpu = (int)cpu_named(secure_getenv("PERHAPS_CPU"));
+        __atomic_store_n(&chosen, cpu, __ATOMIC_RELAXED);
+    }
+    return (enum cpu)cpu;
 }

@@ -26,8 +26,12 @@ const char *cpu_name(enum cpu cpu);
  * where the AVX-512 of this machine cannot (Intel before Ice Lake). */
 enum cpu cpu_that_counts(enum cpu cpu);
 
-/* Returns the instruction set to use: the one that PERHAPS_CPU names, if this machine has it;
- * otherwise the fastest that this machine has. */
+/* Returns the instruction set of this name, if this machine has it; otherwise, also for NULL,
+ * the fastest that this machine has. */
+enum cpu cpu_named(const char *wanted);
+
+/* Returns the instruction set to use: the one that PERHAPS_CPU named when it was first needed,
+ * by cpu_named(). */
 enum cpu cpu_choose(void);
 
 #endif

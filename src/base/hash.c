@@ -258,18 +258,21 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
     return 0;
 }
 
-/* Completes the hash when id, seed, secret and function are known.  Returns half of the hash of
- * a fixed text, which tells another seed, secret or function apart.  The text has 16 bytes, or
- * as many as the hash takes. */
-static uint64_t check_value(struct hasher *hasher)
+/* Returns the check value.  The text has 16 bytes, or as many as the hash takes. */
+static uint64_t check_value(const struct hasher *hasher)
 {
     static const char text[] = "perhaps, or not.";
     size_t only = hash_row_of(hasher)->takes;
     struct perhaps_keys keys = perhaps_keys_packed(text, only ? only : sizeof text - 1, 1);
     struct keyhash h;
-    hasher->flip = xxh3_flip(hasher->seed);
     hasher_run(hasher, &keys, 0, 1, &h);
     return h.place;
+}
+
+/* It is kept where it may be asked for without the secret or function. */
+uint64_t hasher_check(const struct hasher *hasher)
+{
+    return hash_row_of(hasher)->needs ? hasher->check : check_value(hasher);
 }
 
 /* Copies the secret, function and context that the caller gave.  Returns whether they are all
@@ -312,20 +315,22 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
         hasher->seed = 0;
     else if (!hasher->seed && getentropy(&hasher->seed, sizeof hasher->seed))
         return PERHAPS_ERR_IO;
+    hasher->flip = xxh3_flip(hasher->seed);
     hasher->check = check_value(hasher);
     return 0;
 }
 
-int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t check,
+int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, const uint64_t *check,
                    const struct perhaps_hashing *hashing, bool without_secret)
 {
     if (id >= PERHAPS_HASH_COUNT)
         return PERHAPS_ERR_VERSION;
     *hasher = (struct hasher){
-        .id = (enum perhaps_hash)id, .seed = seed, .check = check, .note = ""
+        .id = (enum perhaps_hash)id, .seed = seed, .check = check ? *check : 0, .note = ""
     };
+    hasher->flip = xxh3_flip(seed);
     if (take_secret(hasher, hashing)) {
-        hasher->ready = check_value(hasher) == check;
+        hasher->ready = !check || check_value(hasher) == *check;
         return hasher->ready ? 0 : PERHAPS_ERR_SECRET;
     }
     return without_secret ? 0 : PERHAPS_ERR_SECRET;
@@ -333,7 +338,7 @@ int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t c
 
 bool hasher_equal(const struct hasher *a, const struct hasher *b)
 {
-    return a->id == b->id && a->seed == b->seed && a->check == b->check;
+    return a->id == b->id && a->seed == b->seed && hasher_check(a) == hasher_check(b);
 }
 
 size_t perhaps_hash_takes(enum perhaps_hash hash)

@@ -18,7 +18,7 @@ struct hasher {
     bool ready;         /* false: opened without its secret or function */
     uint64_t seed;      /* xxh3; 0 for other hashes */
     uint64_t flip;      /* xxh3 of 64 bits: xxh3_flip() of the seed */
-    uint64_t check;     /* half of the hash of a fixed text */
+    uint64_t check;     /* of a hash that needs something: hasher_check() */
     uint8_t secret[16]; /* sip */
     void (*function)(void *context, const void *key, size_t key_nbytes,
                      uint8_t *hash); /* custom */
@@ -72,9 +72,14 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing);
 /* Sets up the hash of a saved filter: id, seed and check value come from the file, the rest
  * from the caller.  'without_secret' allows a missing secret or function, and leaves 'ready'
  * false.  Returns 0; PERHAPS_ERR_SECRET if the secret or function is missing, or if the check
- * value shows that it is not the filter's; or PERHAPS_ERR_VERSION for an unknown id. */
-int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t check,
+ * value shows that it is not the filter's; or PERHAPS_ERR_VERSION for an unknown id.  'check'
+ * may be NULL for a hash that needs neither: nothing is compared then. */
+int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, const uint64_t *check,
                    const struct perhaps_hashing *hashing, bool without_secret);
+
+/* Returns half of the hash of a fixed text, which tells another seed, secret or function
+ * apart. */
+uint64_t hasher_check(const struct hasher *hasher);
 
 /* Returns whether both give the same hashes, as far as the check value tells. */
 bool hasher_equal(const struct hasher *a, const struct hasher *b);

@@ -41,40 +41,10 @@ static void *allocate_huge_pages(size_t nbytes)
     return map + before;
 }
 
-static void *system_allocate_scratch(size_t nbytes)
-{
-    return nbytes >= HUGE_PAGE_NBYTES ? allocate_huge_pages(nbytes)
-                                      : aligned_alloc(64, round_up(nbytes, 64));
-}
-
-static void *system_allocate(void *context, size_t nbytes)
-{
-    void *memory = system_allocate_scratch(nbytes);
-    (void)context;
-    if (memory && nbytes < HUGE_PAGE_NBYTES)
-        memset(memory, 0, nbytes);
-    return memory;
-}
-
-static void system_release(void *context, void *memory, size_t nbytes)
-{
-    (void)context;
-    if (nbytes >= HUGE_PAGE_NBYTES)
-        munmap(memory, round_up(nbytes, HUGE_PAGE_NBYTES));
-    else
-        free(memory);
-}
-
-struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *allocator)
-{
-    if (allocator)
-        return *allocator;
-    return (struct perhaps_allocator){ .allocate = system_allocate, .release = system_release };
-}
-
 /* A caller's allocator may return any address and any bytes.  So the library asks it for
  * ALIGNMENT bytes more, skips 1 to ALIGNMENT bytes up to an aligned address, and writes into
- * the byte before that address how many it skipped. */
+ * the byte before that address how many it skipped.  It does so with malloc(), too: of glibc's
+ * aligned_alloc() a small filter takes a sixth more memory and, with free(), 100 ns. */
 enum { ALIGNMENT = 64 };
 
 static size_t shift_of(const uint8_t *block)
@@ -89,6 +59,38 @@ static void *align(uint8_t *block)
     size_t shift = shift_of(block);
     block[shift - 1] = (uint8_t)shift;
     return block + shift;
+}
+
+static void *system_allocate_scratch(size_t nbytes)
+{
+    return nbytes >= HUGE_PAGE_NBYTES ? allocate_huge_pages(nbytes)
+                                      : align(malloc(nbytes + ALIGNMENT));
+}
+
+static void *system_allocate(void *context, size_t nbytes)
+{
+    void *memory = system_allocate_scratch(nbytes);
+    (void)context;
+    if (memory && nbytes < HUGE_PAGE_NBYTES)
+        memset(memory, 0, nbytes);
+    return memory;
+}
+
+static void system_release(void *context, void *memory, size_t nbytes)
+{
+    uint8_t *bytes = memory;
+    (void)context;
+    if (nbytes >= HUGE_PAGE_NBYTES)
+        munmap(memory, round_up(nbytes, HUGE_PAGE_NBYTES));
+    else
+        free(bytes - bytes[-1]);
+}
+
+struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *allocator)
+{
+    if (allocator)
+        return *allocator;
+    return (struct perhaps_allocator){ .allocate = system_allocate, .release = system_release };
 }
 
 static bool is_system(const struct perhaps_allocator *allocator)

@@ -119,7 +119,7 @@ static void compare_hashes(struct telling *t, const struct hasher *a, const stru
     compare_names(t, "hash", perhaps_hash_name(a->id), perhaps_hash_name(b->id));
     if (seeded)
         compare_numbers(t, "seed", a->seed, b->seed);
-    if (a->id == b->id && a->seed == b->seed && a->check != b->check)
+    if (a->id == b->id && a->seed == b->seed && hasher_check(a) != hasher_check(b))
         tell(t, hash_row_of(a)->needs == HASH_NEEDS_SECRET ? "secret" : "hash function");
 }
 

@@ -115,7 +115,8 @@ static void digest_filter(XXH3_state_t *state, const perhaps_filter *f)
     const struct geometry g = filter_geometry(f);
     const uint64_t id = f->kind->id | (uint64_t)f->is_set << 32;
     const uint64_t shape[] = {
-        id, f->hasher.id, f->hasher.seed, f->hasher.check, f->parts.count, g.body_nbytes
+        id,           f->hasher.id, f->hasher.seed, hasher_check(&f->hasher), f->parts.count,
+        g.body_nbytes
     };
     enum { SHAPE = sizeof shape / sizeof *shape };
     uint8_t bytes[sizeof shape + sizeof g.field];

@@ -85,9 +85,9 @@ struct perhaps_filter {
 /* ---- life.c ---------------------------------------------------------------------------- */
 
 /* Makes a filter of this kind with a geometry that was checked.  'with_body' gives it an empty
- * body; otherwise it gets one later, from a mapped file.  When body and parts are there, the
- * caller completes it by filter_attach().  Returns 0; or sets *filter to NULL and returns
- * PERHAPS_ERR_MEMORY. */
+ * body and binds it; otherwise it gets one later, from a mapped file, and the caller calls
+ * filter_bind().  When body and parts are there, the caller completes it by filter_attach().
+ * Returns 0; or sets *filter to NULL and returns PERHAPS_ERR_MEMORY. */
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);

@@ -10,8 +10,16 @@ bool geometry_in_range(const struct filter_kind *kind, uint64_t capacity, double
 
 int geometry_check(const struct filter_kind *kind, struct geometry *g)
 {
+    g->key_limit = g->cell_limit = 0; /* of what it was made of */
     int error = kind->set_geometry(g);
-    return error ? error : g->key_limit ? 0 : PERHAPS_ERR_LIMIT;
+    return error ? error : geometry_limit(kind, g);
+}
+
+int geometry_limit(const struct filter_kind *kind, struct geometry *g)
+{
+    if (!g->key_limit && kind->set_limits)
+        kind->set_limits(g);
+    return g->key_limit ? 0 : PERHAPS_ERR_LIMIT;
 }
 
 int geometry_plan(const struct filter_kind *kind, const struct perhaps_options *options,

@@ -17,10 +17,11 @@ struct mapping {
     uint8_t *file; /* NULL: nothing is mapped, the body lies in allocated memory */
     size_t file_nbytes;
     size_t pages_offset; /* where the pages begin that have checksums */
-    size_t table_offset; /* where they end and the table of checksums begins */
+    size_t table_offset; /* where they end and the table of checksums begins; or counters */
     int fd;              /* MAPPED_IN_PLACE: of the file; its lock is held by it */
     pid_t process;       /* which process opened it */
     enum mapped_how how : 8;
+    bool small;    /* one checksum is for the whole file, and it has one page */
     uint8_t sound; /* 1: all pages have their checksums; by atomics: threads look at once */
     bool large;    /* so batches have the system read pages before */
     uint8_t warm_steps;    /* so many of them need not, since it was in memory; by atomics */

@@ -63,9 +63,9 @@ struct filter_kind {
      * once and stores no values, and the options ask for these. */
     int (*plan)(struct geometry *g, const struct perhaps_options *options, char *why);
 
-    /* Checks the fields, which may come from an enemy's file, and derives the rest of g.  It is
-     * the only validator of fields; others call it through geometry_check().  Returns 0 or
-     * PERHAPS_ERR_LIMIT. */
+    /* Checks the fields, which may come from an enemy's file, and derives the rest of g, but
+     * for what set_limits() does.  It is the only validator of fields; others call it through
+     * geometry_check() or kind_set_geometry().  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*set_geometry)(struct geometry *g);
 
     /* Returns the fpr of a filter that holds 'keys' keys: the mean over all hash seeds. */
@@ -117,6 +117,10 @@ struct filter_kind {
     void (*intersect)(perhaps_filter *f, const perhaps_filter *other);
 
     /* -- NULL: the comment says what happens instead -- */
+
+    /* Derives the limits of a checked geometry from rates, which takes up to a millisecond: so
+     * a filter that is only read has none.  NULL: set_geometry() derives them, too. */
+    void (*set_limits)(struct geometry *g);
 
     /* Chooses f->loops for f->cpu, and for whether f is shared.  NULL: there are no loops. */
     void (*bind)(perhaps_filter *f);

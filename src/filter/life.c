@@ -96,7 +96,8 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
         perhaps_free(f);
         return PERHAPS_ERR_MEMORY;
     }
-    filter_bind(f);
+    if (with_body)
+        filter_bind(f);
     filter_reset_room(f);
     *filter = f;
     return 0;
@@ -233,6 +234,8 @@ int filter_new_like(const perhaps_filter *model, const struct hasher *hasher,
         error = geometry_check(kind, &g);
     }
     if (!error)
+        error = geometry_limit(kind, &g);
+    if (!error)
         error = filter_make(kind, &g, hasher, allocator, true, shared, filter);
     if (error)
         return error;
@@ -313,6 +316,7 @@ int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
                 const struct perhaps_allocator *allocator, bool shared, perhaps_filter **copy)
 {
     struct geometry g = filter_geometry(filter);
+    geometry_limit(filter->kind, &g); /* which takes no key if a file says so */
     int error = filter_make(filter->kind, &g, hasher, allocator, true, shared, copy);
     if (error)
         return error;

@@ -21,8 +21,9 @@ const struct filter_kind *kind_by_id(uint32_t id);
 const struct filter_kind *kind_by_name(const char *name);
 const struct filter_kind *kind_by_index(size_t index);
 
-/* Checks and completes a geometry that comes from outside, such as a file.  Finds the base of a
- * composite by its id.  Returns 0 or PERHAPS_ERR_LIMIT. */
+/* Checks a geometry that comes from outside, such as a file, and completes it but for its
+ * limits: see geometry_limit().  Finds the base of a composite by its id.  Returns 0 or
+ * PERHAPS_ERR_LIMIT. */
 int kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 
 #endif

@@ -50,7 +50,7 @@ int kind_set_geometry(const struct filter_kind *kind, struct geometry *g)
         uint64_t id = g->field[kind->composite->base_field];
         g->base = id <= UINT32_MAX ? kind_by_id((uint32_t)id) : NULL;
     }
-    return geometry_check(kind, g);
+    return kind->set_geometry(g);
 }
 
 const struct perhaps_kind *perhaps_kind_at(size_t index)

@@ -98,6 +98,8 @@ static int check_description(const struct perhaps_description *d,
     *g = (struct geometry){ .capacity = d->capacity, .fpr = d->fpr };
     memcpy(g->field, d->field, sizeof g->field);
     int error = kind_set_geometry(*kind, g);
+    if (!error)
+        error = geometry_limit(*kind, g);
     return error ? error : has_layout(*kind, g) ? 0 : PERHAPS_ERR_UNSUPPORTED;
 }
 
@@ -116,7 +118,7 @@ int perhaps_layout_restore(const struct perhaps_description *d,
         error = PERHAPS_ERR_ARGUMENT;
     if (error)
         return error;
-    error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
+    error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, &d->check,
                            hashing ? hashing : &nothing, !hashing);
     hasher.note = d->note;
     if (!error)
@@ -155,7 +157,7 @@ void perhaps_layout_describe(const perhaps_layout *layout, struct perhaps_descri
         .fpr = g->fpr,
         .hash = layout->hasher.id,
         .seed = layout->hasher.seed,
-        .check = layout->hasher.check,
+        .check = hasher_check(&layout->hasher),
     };
     memcpy(d->field, g->field, sizeof d->field);
     memcpy(d->note, layout->note, sizeof d->note);

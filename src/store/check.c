@@ -28,6 +28,9 @@ static bool is_intact(const struct mapping *m, uint64_t page)
 {
     const uint8_t *file = saved_bytes(m);
     uint64_t at = page * PAGE_NBYTES;
+    if (m->small)
+        return !container_is_in_place(file) &&
+               small_intact(file, m->pages_offset, m->file_nbytes);
     return container_page_intact(file + m->table_offset, page, file + m->pages_offset + at,
                                  page_nbytes(m->table_offset - m->pages_offset, at));
 }
@@ -36,20 +39,22 @@ static bool is_intact(const struct mapping *m, uint64_t page)
  * while a process writes the file in place, nothing is certain.  If none does, one may have
  * done so until a moment ago.  So the page is compared once more, and is damaged only if nobody
  * has written the file meanwhile: then the header, which holds the flag and the number of keys,
- * is the same before and after. */
+ * is the same before and after.  (That of a small file holds the checksum, which changes with
+ * all that does.) */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
 {
     const uint8_t *file = saved_bytes(m);
     uint8_t before[HEADER_NBYTES];
+    const size_t nbytes = m->file_nbytes < sizeof before ? m->file_nbytes : sizeof before;
     if (is_intact(m, page))
         return SOUND;
     do {
-        memcpy(before, file, sizeof before);
+        memcpy(before, file, nbytes);
         if (is_intact(m, page))
             return SOUND;
         if (container_is_in_place(file))
             return UNSURE;
-    } while (memcmp(before, file, sizeof before) != 0);
+    } while (memcmp(before, file, nbytes) != 0);
     return DAMAGED;
 }
 

@@ -17,24 +17,24 @@
 
 /* Writes the header and waits until it is on the disk.  It is no larger than what a disk writes
  * at once, so a crash leaves the old or the new one. */
-static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
+static int write_header(int fd, const uint8_t *bytes, uint64_t nbytes)
 {
-    return write_at(fd, bytes, HEADER_NBYTES, 0) || sync_data(fd) ? PERHAPS_ERR_IO : 0;
+    return write_at(fd, bytes, nbytes, 0) || sync_data(fd) ? PERHAPS_ERR_IO : 0;
 }
 
 /* Sets *is_flagged to whether the header has the flag 'in place', and sets the flag if it has
  * none and 'flag' is true.  Returns 0 or an error of perhaps_open(). */
 static int look(const perhaps_filter *f, int fd, bool flag, bool *is_flagged)
 {
-    struct head head;
+    struct head head = { 0 };
     struct perhaps_source source = file_source(&fd, f->mapping.file_nbytes);
     if (lseek(fd, 0, SEEK_SET) < 0)
         return PERHAPS_ERR_IO;
     int error = head_read(&source, &f->allocator, &head);
     *is_flagged = !error && head.header.in_place;
     if (!error && flag && !*is_flagged) {
-        container_mark_in_place(head.bytes);
-        error = write_header(fd, head.bytes);
+        container_mark_in_place(head.bytes, head.header.nbytes);
+        error = write_header(fd, head.bytes, head.header.nbytes);
     }
     head_release(&head, &f->allocator);
     return error;
@@ -103,14 +103,20 @@ static void write_checksums(perhaps_filter *f)
     struct mapping *m = &f->mapping;
     uint8_t *pages = m->file + m->pages_offset, *table = m->file + m->table_offset;
     uint64_t nbytes = f->geometry.body_nbytes;
-    for (uint64_t at = 0, number = 0; at < nbytes; at += PAGE_NBYTES, number++)
+    for (uint64_t at = 0, number = 0; at < nbytes && !m->small; at += PAGE_NBYTES, number++)
         container_fill_entry(table, number, pages + at, page_nbytes(nbytes, at));
-    container_seal_table(table, nbytes);
+    if (!m->small)
+        container_seal_table(table, nbytes);
     if (!on_disk(m)) /* the flag stays, and nothing is lost: the next process tries again */
         return;
-    container_plan(f, &header);
+    if (m->small)
+        container_plan(f, &header);
+    else
+        container_plan_large(f, NULL, &header);
     container_encode(f, &header, bytes);
-    write_header(m->fd, bytes);
+    if (m->small)
+        small_seal(bytes, header.nbytes, pages, m->file_nbytes - header.nbytes);
+    write_header(m->fd, bytes, header.nbytes);
 }
 
 void in_place_end(perhaps_filter *f)

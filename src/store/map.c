@@ -77,15 +77,17 @@ static int use_bodies(struct reading *r, uint8_t *file, const struct mapping_cal
                                    .file_nbytes = h->file_nbytes,
                                    .pages_offset = h->nbytes,
                                    .table_offset = h->table_offset,
+                                   .small = h->small,
                                    .how = MAPPED_AS_SAVED,
                                    .calls = calls };
     if (is_mapped_file(f))
         cold_begin(f);
-    f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
+    f->counters = (struct counters *)(void *)(f->mapping.file + h->counters_offset);
     for (uint32_t i = 0; i < h->sections; i++)
         r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
     const uint8_t *table = f->mapping.file + h->table_offset;
-    bool sound = h->in_place || container_table_intact(table, header_pages_nbytes(h));
+    bool sound =
+        h->small || h->in_place || container_table_intact(table, header_pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
@@ -312,6 +314,7 @@ int perhaps_from_bytes(const void *bytes, size_t nbytes,
     const struct way way = { .fill = in_place ? use_memory : read_bodies,
                              .with_body = !in_place,
                              .shared = options->shared,
-                             .read_only = in_place };
+                             .read_only = in_place,
+                             .lying = bytes };
     return filter_read(&source, options, &way, NULL, filter);
 }

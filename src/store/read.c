@@ -17,49 +17,74 @@ static int take(const struct perhaps_source *source, uint8_t *bytes, uint64_t nb
 
 /* ---- Headers ---------------------------------------------------------------------------- */
 
-/* Reads the first page of the header.  Returns 0; PERHAPS_ERR_FORMAT if it does not begin as a
+/* Reads what tells how to read on.  Returns 0; PERHAPS_ERR_FORMAT if it does not begin as a
  * filter file does, and so is something else; PERHAPS_ERR_DAMAGED if it does, but is too short;
  * or an error of the source. */
-static int read_first_page(const struct perhaps_source *source, uint64_t source_nbytes,
-                           uint8_t page[HEADER_NBYTES])
+static int read_begin(const struct perhaps_source *source, uint64_t source_nbytes,
+                      uint8_t bytes[BEGIN_NBYTES])
 {
     if (source_nbytes < MAGIC_NBYTES)
         return PERHAPS_ERR_FORMAT;
-    int error = take(source, page, MAGIC_NBYTES);
+    int error = take(source, bytes, MAGIC_NBYTES);
     if (error)
         return error;
-    if (!container_has_magic(page))
+    if (!container_has_magic(bytes))
         return PERHAPS_ERR_FORMAT;
-    if (source_nbytes < HEADER_NBYTES)
+    if (source_nbytes < BEGIN_NBYTES)
         return PERHAPS_ERR_DAMAGED;
-    return take(source, page + MAGIC_NBYTES, HEADER_NBYTES - MAGIC_NBYTES);
+    return take(source, bytes + MAGIC_NBYTES, BEGIN_NBYTES - MAGIC_NBYTES);
+}
+
+/* Reads as many bytes as are to follow those that were read, which are 'before'. */
+static int head_grow(const struct perhaps_source *source,
+                     const struct perhaps_allocator *allocator, struct head *head,
+                     const uint8_t *before, uint64_t before_nbytes, uint64_t nbytes)
+{
+    uint8_t *bytes = allocate(allocator, nbytes);
+    if (!bytes)
+        return PERHAPS_ERR_MEMORY;
+    memcpy(bytes, before, before_nbytes);
+    head_release(head, allocator);
+    head->bytes = bytes;
+    head->nbytes = nbytes;
+    return take(source, bytes + before_nbytes, nbytes - before_nbytes);
 }
 
 int head_read(const struct perhaps_source *source, const struct perhaps_allocator *allocator,
               struct head *head)
 {
     uint64_t source_nbytes = source->nbytes ? source->nbytes : NBYTES_UNKNOWN, nbytes;
-    head->bytes = head->page;
-    int error = read_first_page(source, source_nbytes, head->page);
+    uint8_t begin[BEGIN_NBYTES];
+    int error = read_begin(source, source_nbytes, begin);
     if (!error)
-        error = container_measure(head->page, source_nbytes, &nbytes);
-    if (!error && nbytes > HEADER_NBYTES) {
-        uint8_t *bytes = allocate(allocator, nbytes);
-        if (!bytes)
-            return PERHAPS_ERR_MEMORY;
-        memcpy(bytes, head->page, HEADER_NBYTES);
-        head->bytes = bytes;
-        head->nbytes = nbytes;
-        error = take(source, bytes + HEADER_NBYTES, nbytes - HEADER_NBYTES);
-    }
+        error = container_begin(begin, source_nbytes, &nbytes);
+    if (!error)
+        error = head_grow(source, allocator, head, begin, sizeof begin, nbytes);
+    if (!error)
+        error = container_measure(head->bytes, source_nbytes, &nbytes);
+    if (!error && nbytes > head->nbytes)
+        error = head_grow(source, allocator, head, head->bytes, head->nbytes, nbytes);
     return error ? error : container_decode(head->bytes, source_nbytes, &head->header);
+}
+
+/* Reads the header of bytes that lie in memory, which need not be copied if they are those of a
+ * small file. */
+static int head_lying(const struct perhaps_source *source,
+                      const struct perhaps_allocator *allocator, const uint8_t *bytes,
+                      struct head *head)
+{
+    if (source->nbytes < BEGIN_NBYTES || !container_has_magic(bytes) ||
+        !container_is_small(bytes))
+        return head_read(source, allocator, head);
+    head->bytes = (uint8_t *)bytes;
+    return container_decode(bytes, source->nbytes, &head->header);
 }
 
 void head_release(struct head *head, const struct perhaps_allocator *allocator)
 {
-    if (head->bytes != head->page)
+    if (head->nbytes)
         release(allocator, head->bytes, head->nbytes);
-    head->bytes = head->page;
+    head->nbytes = 0;
 }
 
 /* ---- Bodies ----------------------------------------------------------------------------- */
@@ -132,8 +157,20 @@ static int read_table(struct reading *r, const uint8_t *table, uint8_t page[PAGE
     return same || r->head.header.in_place ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
+/* Copies the bodies of a small file, all of whose bytes are there. */
+static void copy_bodies(struct reading *r)
+{
+    for (uint32_t i = 0; i < r->head.header.sections; i++)
+        memcpy(r->made[i]->body.bytes, r->head.bytes + r->sections[i].body_offset,
+               r->made[i]->geometry.body_nbytes);
+}
+
 int read_bodies(struct reading *r)
 {
+    if (r->head.header.small) {
+        copy_bodies(r);
+        return 0;
+    }
     uint64_t pages_nbytes = header_pages_nbytes(&r->head.header);
     uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
     uint64_t longest = pages_nbytes > table_nbytes ? pages_nbytes : table_nbytes;
@@ -208,12 +245,14 @@ static int check_options(const struct reading *r)
 static int read_sections(struct reading *r, perhaps_filter **filter)
 {
     const struct header *h = &r->head.header;
-    int error = container_sections(r->head.bytes, h, r->sections);
+    bool to_write = !r->way->read_only || h->journal.branch;
+    int error = container_sections(r->head.bytes, h, to_write, r->sections);
     if (!error)
         error = check_options(r);
     if (!error)
-        error = hasher_restore(&r->hasher, h->hash_id, h->hash_seed, h->hash_check,
-                               &r->options->hashing, r->options->without_secret);
+        error = hasher_restore(&r->hasher, h->hash_id, h->hash_seed,
+                               h->hash_checks ? &h->hash_check : NULL, &r->options->hashing,
+                               r->options->without_secret);
     r->hasher.note = h->note;
     if (!error)
         error = make_all(r);
@@ -232,10 +271,17 @@ static int read_sections(struct reading *r, perhaps_filter **filter)
     return error;
 }
 
-/* Allocates room for the sections while the filter is made: a file may have thousands. */
+/* Makes room for the sections while the filter is made: a file may have thousands, but most
+ * have one. */
 static int read_behind_header(struct reading *r, perhaps_filter **filter)
 {
     uint32_t count = r->head.header.sections;
+    struct section only;
+    perhaps_filter *only_made = NULL;
+    r->sections = &only;
+    r->made = &only_made;
+    if (count == 1)
+        return read_sections(r, filter);
     uint64_t nbytes = count * (sizeof *r->sections + sizeof *r->made);
     r->sections = allocate(&r->allocator, nbytes);
     if (!r->sections)
@@ -253,7 +299,8 @@ int filter_read(const struct perhaps_source *source, const struct perhaps_open_o
                          .options = options,
                          .way = way,
                          .allocator = allocator_or_system(options->allocator) };
-    int error = head_read(source, &r.allocator, &r.head);
+    int error = way->lying ? head_lying(source, &r.allocator, way->lying, &r.head)
+                           : head_read(source, &r.allocator, &r.head);
     if (!error && r.head.header.journal.branch && !point)
         error = PERHAPS_ERR_JOURNAL; /* which is not here: keys may be missing */
     if (!error && point)

@@ -16,12 +16,10 @@ struct saving {
 };
 
 /* Writes the header once more, over the one that does not know all yet. */
-static int write_header(const perhaps_filter *f, int fd)
+static int write_header(const perhaps_filter *f, const struct header *h, int fd)
 {
     uint8_t bytes[HEADER_NBYTES];
-    struct header h;
-    container_plan(f, &h);
-    container_encode(f, &h, bytes); /* such a filter has one section */
+    container_encode(f, h, bytes); /* such a filter has one section */
     return lseek(fd, 0, SEEK_SET) ? PERHAPS_ERR_IO
                                   : file_sink(&fd).write(&fd, bytes, sizeof bytes);
 }
@@ -31,13 +29,14 @@ static int write_to(const struct saving *s, int fd)
     const struct perhaps_allocator *allocator = &s->content->f->allocator;
     struct header h;
     struct pieces pieces;
-    container_plan(s->content->f, &h);
+    content_plan(s->content, &h);
     int error = pieces_begin(&pieces, allocator, &fd, h.file_nbytes);
     if (error)
         return error;
     struct perhaps_sink sink = pieces_sink(&pieces);
     error = pieces_end(&pieces, allocator, content_write(s->content, &sink));
-    return error || !s->content->produce ? error : write_header(s->content->f, fd);
+    return error || !s->content->produce || h.small ? error
+                                                    : write_header(s->content->f, &h, fd);
 }
 
 /* Writes the draft, syncs it, gives it the target's name, and syncs the folder.  'old'

@@ -88,13 +88,17 @@ struct content {
     perhaps_reader *reader; /* NULL: the filter has its bytes */
 
     /* If it has no bytes yet: writes the whole body, and completes counters and fields.  The
-     * header that was written before is then not the right one.  NULL: it has them. */
+     * header that was written before is then not the right one, but in a small file.  NULL: it
+     * has them. */
     int (*produce)(void *context, const struct perhaps_sink *body);
     void *context; /* for these two */
 
     /* Of the file of a journal, which the caller has locked.  NULL: it has none. */
     const struct journal_point *point;
 };
+
+/* Lays out the file, as content_write() writes it. */
+void content_plan(const struct content *content, struct header *header);
 
 /* Writes to a sink as perhaps_write() does.  Returns 0, or an error of perhaps_write() or
  * of the reader. */
@@ -112,16 +116,15 @@ int content_put(const struct content *content, const char *path);
 
 /* ---- read.c ---------------------------------------------------------------------------- */
 
-/* The header of a file: its bytes, and what they say. */
+/* The header of a file, or all of a small file: its bytes, and what they say. */
 struct head {
     struct header header;
-    uint8_t *bytes;  /* 'page', or allocated if the header is larger */
-    uint64_t nbytes; /* how many bytes were allocated */
-    uint8_t page[HEADER_NBYTES];
+    uint8_t *bytes;  /* of a small file: all its bytes */
+    uint64_t nbytes; /* how many were allocated; 0: they lie in the caller's memory */
 };
 
 /* Reads and checks a header.  Returns 0 or an error of perhaps_read(); either way the caller
- * calls head_release(). */
+ * calls head_release().  head is { 0 } before. */
 int head_read(const struct perhaps_source *source, const struct perhaps_allocator *allocator,
               struct head *head);
 void head_release(struct head *head, const struct perhaps_allocator *allocator);
@@ -136,6 +139,10 @@ struct way {
     bool read_only;
     bool in_place;  /* it is written where it lies in the file */
     bool to_record; /* keys will be added, and a journal will tell of them */
+
+    /* NULL, or where in memory all bytes of the source lie: what can be used there is not
+     * copied. */
+    const uint8_t *lying;
 };
 
 /* A filter while it is read. */
@@ -157,7 +164,7 @@ int filter_read(const struct perhaps_source *source, const struct perhaps_open_o
                 const struct way *way, struct journal_point *point, perhaps_filter **filter);
 
 /* A fill() for bodies in allocated memory: reads them from the source, and compares every page
- * with its checksum. */
+ * with its checksum.  (Those of a small file are there, and were compared.) */
 int read_bodies(struct reading *r);
 
 /* ---- map.c ----------------------------------------------------------------------------- */

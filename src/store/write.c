@@ -77,13 +77,14 @@ static int take_pages(void *writer, const void *bytes, size_t nbytes)
     return write_pages(writer, bytes, nbytes);
 }
 
-/* Gives the bodies of a filter and its parts to a sink, each from a multiple of HEADER_NBYTES
- * on.  *at is how many bytes the sink got before. */
-static int give_bodies(const perhaps_filter *f, const struct perhaps_sink *sink, uint64_t *at)
+/* Gives the bodies of a filter and its parts to a sink, each from a multiple of 'unit' on.  *at
+ * is how many bytes the sink got before. */
+static int give_bodies(const perhaps_filter *f, const struct perhaps_sink *sink, uint64_t unit,
+                       uint64_t *at)
 {
     static uint8_t zeros[HEADER_NBYTES]; /* not const: takes no room in the library */
-    uint64_t nbytes = filter_geometry(f).body_nbytes, past = *at % HEADER_NBYTES;
-    uint64_t gap = nbytes && past ? HEADER_NBYTES - past : 0;
+    uint64_t nbytes = filter_geometry(f).body_nbytes, past = *at % unit;
+    uint64_t gap = nbytes && past ? unit - past : 0;
     int error = gap ? put(sink, zeros, gap) : 0;
     struct body_cursor cursor = { 0 };
     const uint8_t *piece;
@@ -91,7 +92,7 @@ static int give_bodies(const perhaps_filter *f, const struct perhaps_sink *sink,
         error = put(sink, piece, n);
     *at += gap + nbytes;
     for (size_t i = 0; i < f->parts.count && !error; i++)
-        error = give_bodies(f->parts.part[i], sink, at);
+        error = give_bodies(f->parts.part[i], sink, unit, at);
     return error;
 }
 
@@ -101,7 +102,7 @@ static int write_all_pages(struct writer *w, const struct content *c, uint64_t n
     const struct perhaps_sink sink = { .write = take_pages, .context = w };
     int error = c->reader    ? write_read(w, c)
                 : c->produce ? c->produce(c->context, &sink)
-                             : give_bodies(c->f, &sink, &(uint64_t){ 0 });
+                             : give_bodies(c->f, &sink, HEADER_NBYTES, &(uint64_t){ 0 });
     if (!error && w->npage)
         error = write_run(w, w->page, w->npage);
     if (!error)
@@ -109,34 +110,111 @@ static int write_all_pages(struct writer *w, const struct content *c, uint64_t n
     return error;
 }
 
-int content_write(const struct content *c, const struct perhaps_sink *sink)
+/* Writes a file that is not small. */
+static int write_large(const struct content *c, const struct header *h,
+                       const struct perhaps_sink *sink)
 {
     const perhaps_filter *f = c->f;
-    struct header h;
     struct writer w = { .sink = sink };
-    int error = filter_check(f);
-    if (error)
-        return error;
-    container_plan(f, &h);
-    if (c->point)
-        h.journal = *c->point;
-    uint64_t pages_nbytes = header_pages_nbytes(&h);
+    uint64_t pages_nbytes = header_pages_nbytes(h);
     uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
     uint64_t room = round_up(page_nbytes(pages_nbytes, 0), 64);
-    uint64_t nbytes = h.nbytes + room + table_nbytes;
+    uint64_t nbytes = h->nbytes + room + table_nbytes;
     uint8_t *head = allocate(&f->allocator, nbytes);
     if (!head)
         return PERHAPS_ERR_MEMORY;
-    w.page = head + h.nbytes;
+    w.page = head + h->nbytes;
     w.table = w.page + room;
-    container_encode(f, &h, head);
-    error = put(sink, head, h.nbytes);
+    container_encode(f, h, head);
+    int error = put(sink, head, h->nbytes);
     if (!error)
         error = write_all_pages(&w, c, pages_nbytes);
     if (!error)
         error = put(sink, w.table, table_nbytes);
     release(&f->allocator, head, nbytes);
     return error;
+}
+
+/* ---- Small files ------------------------------------------------------------------------- */
+
+static int append(void *context, const void *bytes, size_t nbytes)
+{
+    uint8_t **end = context;
+    memcpy(*end, bytes, nbytes);
+    *end += nbytes;
+    return 0;
+}
+
+/* Makes all bytes of a small file. */
+static int put_small(const struct content *c, const struct header *h, uint8_t *bytes)
+{
+    uint8_t *rest = bytes + h->nbytes, *end = rest;
+    const struct perhaps_sink bodies = { append, &end };
+    int error = c->reader ? c->reader(c->context, 0, rest, (size_t)header_pages_nbytes(h))
+                          : give_bodies(c->f, &bodies, SMALL_UNIT, &(uint64_t){ 0 });
+    container_encode(c->f, h, bytes);
+    container_encode_counters(c->f, h, bytes);
+    small_seal(bytes, h->nbytes, rest, h->file_nbytes - h->nbytes);
+    return error;
+}
+
+static int write_small(const struct content *c, const struct header *h,
+                       const struct perhaps_sink *sink)
+{
+    const struct perhaps_allocator *a = &c->f->allocator;
+    uint8_t *bytes = allocate(a, h->file_nbytes);
+    if (!bytes)
+        return PERHAPS_ERR_MEMORY;
+    int error = put_small(c, h, bytes);
+    if (!error)
+        error = put(sink, bytes, h->file_nbytes);
+    release(a, bytes, h->file_nbytes);
+    return error;
+}
+
+static int read_produced(void *body, uint64_t offset, void *buffer, size_t nbytes)
+{
+    memcpy(buffer, (const uint8_t *)body + offset, nbytes);
+    return 0;
+}
+
+/* Has the body produced before all else: then its filter is complete, and so is the header,
+ * whose size depends on the fields. */
+static int write_produced(const struct content *c, uint64_t nbytes,
+                          const struct perhaps_sink *sink)
+{
+    const struct perhaps_allocator *a = &c->f->allocator;
+    uint8_t *body = allocate(a, nbytes), *end = body;
+    if (!body)
+        return PERHAPS_ERR_MEMORY;
+    int error = c->produce(c->context, &(struct perhaps_sink){ append, &end });
+    if (!error)
+        error = content_write(
+            &(struct content){ .f = c->f, .reader = read_produced, .context = body }, sink);
+    release(a, body, nbytes);
+    return error;
+}
+
+/* ---- All files --------------------------------------------------------------------------- */
+
+void content_plan(const struct content *c, struct header *h)
+{
+    if (c->point)
+        container_plan_large(c->f, c->point, h);
+    else
+        container_plan(c->f, h);
+}
+
+int content_write(const struct content *c, const struct perhaps_sink *sink)
+{
+    struct header h;
+    int error = filter_check(c->f);
+    if (error)
+        return error;
+    content_plan(c, &h);
+    return !h.small     ? write_large(c, &h, sink)
+           : c->produce ? write_produced(c, header_pages_nbytes(&h), sink)
+                        : write_small(c, &h, sink);
 }
 
 int perhaps_write(const perhaps_filter *f, const struct perhaps_sink *sink)
@@ -214,11 +292,13 @@ int perhaps_write_range(const perhaps_filter *f, uint64_t first, uint64_t nbytes
     struct range r = { .sink = sink, .first = first, .end = end };
     const struct perhaps_sink range = { .write = take_range, .context = &r };
     int error = filter_check_once(f);
+    if (h.small)
+        return error ? error : write_small(&(struct content){ .f = f }, &h, &range);
     if (!error && first < h.nbytes)
         error = range_header(f, &h, &range);
     r.at = h.nbytes;
     if (!error && first < h.table_offset && end > h.nbytes)
-        error = give_bodies(f, &range, &(uint64_t){ 0 });
+        error = give_bodies(f, &range, HEADER_NBYTES, &(uint64_t){ 0 });
     r.at = h.table_offset;
     return error || end <= r.at ? error : range_table(f, &h, &range);
 }
@@ -232,19 +312,16 @@ uint64_t perhaps_write_nbytes(const perhaps_filter *f)
 
 /* ---- Memory ----------------------------------------------------------------------------- */
 
-static int append(void *context, const void *bytes, size_t nbytes)
+int perhaps_to_bytes(const perhaps_filter *f, void *bytes, size_t nbytes)
 {
-    uint8_t **end = context;
-    memcpy(*end, bytes, nbytes);
-    *end += nbytes;
-    return 0;
-}
-
-int perhaps_to_bytes(const perhaps_filter *filter, void *bytes, size_t nbytes)
-{
+    const struct content content = { .f = f };
+    struct header h;
     uint8_t *end = bytes;
-    const struct perhaps_sink sink = { append, &end };
-    if (nbytes != perhaps_write_nbytes(filter))
+    container_plan(f, &h);
+    if (nbytes != h.file_nbytes)
         return PERHAPS_ERR_ARGUMENT;
-    return perhaps_write(filter, &sink);
+    if (!h.small)
+        return perhaps_write(f, &(struct perhaps_sink){ append, &end });
+    int error = filter_check(f);
+    return error ? error : put_small(&content, &h, bytes);
 }

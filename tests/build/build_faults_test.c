@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* So many that several threads work on them. */
-enum { KEYS = 68000, OTHERS = 50000, VALUE_BITS = 3 };
+enum { KEYS = 80000, OTHERS = 50000, VALUE_BITS = 3 };
 
 static bool takes_values(const struct perhaps_kind *kind)
 {

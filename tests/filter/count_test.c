@@ -97,7 +97,7 @@ TEST_EACH(test_damage, counts)
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct path path = temp_path("damaged");
     scoped_filter *f = filter_of_copies(kind, &keys);
-    scoped_bytes file = saved_bytes(f);
+    scoped_bytes file = large_bytes(f);
     for (size_t at = 3 * 4096 + 99; at < file.nbytes - 4096; at += 4096)
         file.at[at] ^= 1;
     write_file(path.text, file.at, file.nbytes);

@@ -134,7 +134,7 @@ TEST(test_many_sections)
 TEST(test_forged)
 {
     scoped_filter *f = with_note(kind_to_test(0), note);
-    struct bytes bytes = saved_bytes(f);
+    struct bytes bytes = large_bytes(f);
     const size_t at = 120 + 160;
     perhaps_filter *copy;
     expect(!memcmp(bytes.at + at, note, strlen(note)));

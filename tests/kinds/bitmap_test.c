@@ -506,7 +506,7 @@ static int open_range(const struct bytes *file, uint64_t low, uint64_t high, uin
 TEST(test_hostile_fields)
 {
     scoped_filter *f = some_filter(1000, 1511); /* one line of bits */
-    scoped_bytes file = saved_bytes(f);
+    scoped_bytes file = large_bytes(f);
     expect_success(open_range(&file, 1000, 1511, 512));
     expect_success(open_range(&file, 0, 511, 512)); /* other keys, but safe */
     expect_success(open_range(&file, UINT64_MAX - 511, UINT64_MAX, 512));
@@ -532,7 +532,7 @@ TEST(test_hostile_fields)
 TEST(test_hostile_body)
 {
     scoped_filter *f = make_range(1000, 1099, false);
-    scoped_bytes file = saved_bytes(f);
+    scoped_bytes file = large_bytes(f);
     perhaps_filter *opened;
     memset(file.at + BODY_OFFSET, 0xff, 64);
     reseal(file.at, file.nbytes);
@@ -550,7 +550,7 @@ TEST(test_hostile_others)
 {
     EACH_KIND(kind, any_kind) {
         scoped_filter *f = make_filter(kind, 100, 0.01, 1);
-        scoped_bytes file = saved_bytes(f), other = copy_bytes(&file);
+        scoped_bytes file = large_bytes(f), other = copy_bytes(&file);
         perhaps_filter *opened;
         memset(file.at + AT_FPR, 0, 8);
         reseal(file.at, file.nbytes);
@@ -561,7 +561,7 @@ TEST(test_hostile_others)
                      PERHAPS_ERR_DAMAGED);
     }
     scoped_filter *f = make_range(1, 9, false);
-    scoped_bytes file = saved_bytes(f);
+    scoped_bytes file = large_bytes(f);
     perhaps_filter *opened;
     file.at[AT_HASH] = PERHAPS_HASH_NONE;
     reseal(file.at, file.nbytes);

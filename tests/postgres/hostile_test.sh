@@ -2,13 +2,17 @@
 # Hostile values: each of thousands of damaged filters is an error or a filter, as text, as bytes
 # and in a binary COPY, and the server lives:
 #     hostile_test.sh BINDING LIBRARIES
-# Also: each golden file is a value with just its bytes.
+# Also: each golden file is a value, and each of those that this version would write so has just
+# its bytes.
 . "$(dirname "$0")/server.sh"
 
 golden=$(cd "$(dirname "$0")/../golden" && pwd)
 server_start "$2" restart_after_crash=off
 mkdir "$server_tree/data/golden"
 cp "$golden"/*.perhaps "$server_tree/data/golden/"
+for file in "$golden"/small/*.perhaps; do
+    cp "$file" "$server_tree/data/golden/small-${file##*/}"
+done
 chmod -R a+rX "$server_tree/data/golden"
 
 [ "${PERHAPS_TEST_SEED:=20}" != fresh ] || PERHAPS_TEST_SEED=$SRANDOM
@@ -59,7 +63,8 @@ DECLARE
     g record;
 BEGIN
     FOR g IN SELECT * FROM golden LOOP
-        IF g.bytes::perhaps::bytea <> g.bytes OR g.bytes::text::perhaps::bytea <> g.bytes THEN
+        IF g.name LIKE 'small-%' AND
+           (g.bytes::perhaps::bytea <> g.bytes OR g.bytes::text::perhaps::bytea <> g.bytes) THEN
             RAISE '% is not the same as a value', g.name;
         END IF;
         IF perhaps_info(g.bytes::perhaps)->>'keys' IS NULL THEN
@@ -82,7 +87,7 @@ BEGIN
                 bytes := substr(bytes, 1, (random() * n)::int) || substr(bytes, 1, i % 3);
             ELSE
                 FOR j IN 1 .. i % 4 LOOP
-                    at := floor(CASE WHEN i % 5 < 3 THEN random() * 300 ELSE random() * n END);
+                    at := floor(random() * CASE WHEN i % 5 < 3 THEN least(n, 300) ELSE n END);
                     bytes := set_byte(bytes, at, get_byte(bytes, at) # (1 << (i + j) % 8));
                 END LOOP;
             END IF;

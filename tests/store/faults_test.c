@@ -198,12 +198,12 @@ TEST(test_no_nameless_files)
     save_without_nameless(&s, EISDIR);
 }
 
-/* A draft with a name must be removed when the save fails.  5000 bytes hold the header, but not
+/* A draft with a name must be removed when the save fails.  3000 bytes hold the header, but not
  * the body. */
 static int save_named_and_fail(void *context)
 {
     struct stage *s = context;
-    struct rlimit limit = { 5000, 5000 };
+    struct rlimit limit = { 3000, 3000 };
     signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &limit))
         return CANNOT_TRY;

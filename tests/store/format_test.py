@@ -1,16 +1,17 @@
 """Compares the second reader of filter files (format_reader.py) with the library.
 
-format_test.py PERHAPS FOLDER: for the golden files in FOLDER, and for files that the command PERHAPS
+format_test.py PERHAPS FOLDER: for the golden files in FOLDER and below, and for files that the command PERHAPS
 builds, both readers give the same answer to each key; and both refuse the same damaged files."""
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from struct import pack, unpack_from
 
-from format_reader import GOLDEN, M, header_sum, read
+from format_reader import GOLDEN, M, header_sum, read, small_sum
 
 FORMS = {  # how the key of a number looks
     "golden": lambda i: b"golden key %08d" % i,
@@ -72,28 +73,40 @@ def refused(data):
     assert bool(mine) == (theirs.returncode != 0), f"{mine}, but the library: {theirs.stderr}"
     return bool(mine)
 
+def is_small(data):
+    return data[16] & 16
+
 def changed(data, at, new):
     """Other bytes in the header, with the right checksum."""
     data = data[:at] + new + data[at + len(new):]
+    if is_small(data):
+        return data[:24] + pack("<Q", small_sum(data, unpack_from("<H", data, 12)[0])) + data[32:]
     return data[:32] + pack("<Q", header_sum(data, unpack_from("<I", data, 12)[0])) + data[40:]
 
 def try_golden(path, rng):
     data = path.read_bytes()
-    form = "bitmap" if "bitmap" in path.name else "golden"
-    (head,), (table,), (kind,) = (unpack_from(t, data, at) for t, at in (("<I", 12), ("<Q", 72), ("<I", 120)))
+    form, small = "bitmap" if "bitmap" in path.name else "golden", is_small(data)
+    (head,), (table,) = (unpack_from(t, data, at) for t, at in (("<H", 12) if small else ("<I", 12), ("<Q", 72)))
+    table = len(data) - 24 if small else table
     compare(path, form)
     assert refused(data[:-1]) and refused(data + b"\0") and not refused(data), path
     for first, end in (0, head), (head, table), (table, len(data)):
         at = rng.randrange(first, end)
         assert refused(data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1:]), (path, at)
-    # Other numbers, but not where the readers may differ: a hash with a secret, billions of keys.
-    for at in rng.sample([at for at in range(8, 284, 4) if at not in (12, 16, 32, 36, 44, 148)], 3):
+    # Other numbers, but not where the readers may differ: a hash with a secret, billions of keys
+    # or a rate at which there is no room for those that are there.
+    places = range(8, 284, 4)
+    if small:  # 3f ends a rate
+        places = [at for at in (*range(8, 24), *range(34, head)) if data[at] != 0x3f]
+    for at in rng.sample([at for at in places if at not in (12, 16, 32, 36, 44, 148)], 20 if small else 3):
         refused(changed(data, at, bytes([data[at] ^ 1])))
-    if kind in (1, 2, 10):  # as if it were written in place, and most bits set; a key has 16 in a line
+    kind = re.match("blocked|bloom|bitmap|", path.name)[0]
+    if kind:  # as if it were written in place, and most bits set; a key has 16 in a line
         live, size = Path("live " + path.name), table - head
         body = rng.getrandbits(8 * size) | rng.getrandbits(8 * size) | rng.getrandbits(8 * size)
-        data = changed(changed(data, 16, b"\1"), 144, b"\7")
-        data = changed(data, 200, b"\x10") if kind == 1 else data
+        data = changed(data, 16, bytes([data[16] | 1]))
+        if not small:
+            data = changed(changed(data, 144, b"\7"), *(200, b"\x10") if kind == "blocked" else (144, b"\7"))
         live.write_bytes(data[:head] + body.to_bytes(size, "little") + bytes(len(data) - table))
         compare(live, form)
 
@@ -116,7 +129,7 @@ def main():
         Path(form).write_bytes(b"".join(key(i) + b"\n" for i in range(3000, 200000)))
     Path("secret").write_bytes(SECRET)
     assert any(FOLDER.glob("*.perhaps"))
-    for path in sorted(FOLDER.glob("*.perhaps")):
+    for path in sorted(FOLDER.rglob("*.perhaps")):
         try_golden(path, random.Random(f"{seed} {path.name}"))
     for line in BUILDS:
         try_built(line, random.Random(f"{seed} {line}"))

@@ -1,6 +1,7 @@
-/* golden.h - how the filters were made whose files are frozen in tests/golden/.  A file there
- * is replaced in two cases only: together with the format version; or when a kind that may
- * choose the place of an entry begins to choose better, which changes bytes but not their
+/* golden.h - how the filters were made whose files are frozen in tests/golden/: there in the
+ * form of large files, in which early versions wrote all, and in small/ as small files.  A file
+ * there is replaced in two cases only: together with the format version; or when a kind that
+ * may choose the place of an entry begins to choose better, which changes bytes but not their
  * meaning. */
 #ifndef GOLDEN_H
 #define GOLDEN_H
@@ -11,6 +12,10 @@
 #include "perhaps_build.h"
 #include "perhaps_plan.h"
 #include "perhaps_window.h"
+
+/* The folders: of large files, and of small ones. */
+static const char *const golden_forms[] = { "", "small/" };
+enum { GOLDEN_FORMS = 2 };
 
 enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 

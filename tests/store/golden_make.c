@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "golden.h"
+#include "perhaps_embed.h"
+#include "perhaps_file.h"
 
 int main(int argc, char **argv)
 {
@@ -16,11 +18,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; golden_options(i, &options, &name); i++) {
         char path[4096];
         perhaps_filter *f;
-        snprintf(path, sizeof path, "%s/%s.perhaps", argv[1], name);
-        if (!access(path, F_OK))
-            continue;
         int error = golden_filter(&options, &f);
-        if (!error)
+        const bool is_small = !error && perhaps_write_nbytes(f) < PERHAPS_PAGE_NBYTES;
+        snprintf(path, sizeof path, "%s/%s%s.perhaps", argv[1], golden_forms[is_small], name);
+        if (!error && access(path, F_OK))
             error = perhaps_save(f, path);
         if (error) {
             fprintf(stderr, "%s: %s\n", path, perhaps_strerror(error));

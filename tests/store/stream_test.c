@@ -90,6 +90,13 @@ static struct stream stream_of(const perhaps_filter *f)
     return s;
 }
 
+/* The same in the form of large files. */
+static struct stream large_stream_of(const perhaps_filter *f)
+{
+    struct bytes bytes = large_bytes(f);
+    return (struct stream){ .bytes = bytes.at, .nbytes = bytes.nbytes };
+}
+
 /* Reads a filter from where the stream is.  'nbytes' is the size that the source tells; 0: it
  * does not know. */
 static int read_on(struct stream *s, uint64_t nbytes,
@@ -426,6 +433,8 @@ TEST_EACH(test_failing_sink, any_kind)
 {
     const int errors[] = { OWN_ERROR, PERHAPS_ERR_IO };
     scoped_filter *f = some_filter(kind, 3000);
+    const unsigned calls =
+        perhaps_write_nbytes(f) < PERHAPS_PAGE_NBYTES ? 1 : 3; /* its parts */
     for (unsigned i = 0; i < 2; i++)
         for (unsigned number = 1;; number++) {
             struct stream s = { .fail_at = number, .error = errors[i] };
@@ -433,7 +442,7 @@ TEST_EACH(test_failing_sink, any_kind)
             errno = 0;
             int error = write_to(&s, f);
             free(s.bytes);
-            expect(number > 2 || error); /* header, body, checksums */
+            expect(number > calls - 1 || error);
             if (!error)
                 break;
             expect(error == errors[i] && errno == ENOSPC && s.calls == number);
@@ -551,7 +560,8 @@ TEST_EACH(test_failing_memory, any_kind)
 /* ---- Headers of an enemy ----------------------------------------------------------------- */
 
 /* A header that claims a body of 2^46 bytes and agrees with itself.  If the source tells its
- * size, the header is refused before anything is allocated; if not, the allocator refuses. */
+ * size, the header is refused before anything else is allocated; if not, the allocator
+ * refuses. */
 TEST(test_huge_claims)
 {
     const uint64_t lines = UINT64_C(1) << 40, body = lines * LINE_NBYTES,
@@ -560,7 +570,7 @@ TEST(test_huge_claims)
     struct perhaps_options make = { .kind = "blocked", .capacity = 30, .fpr = 0.01 };
     scoped_filter *f = make_with(&make);
     perhaps_filter *read;
-    scoped_stream s = stream_of(f);
+    scoped_stream s = large_stream_of(f);
     put64(s.bytes + AT_FIELDS, lines);
     put64(s.bytes + AT_BODY_NBYTES, body);
     put64(s.bytes + AT_TABLE_OFFSET, BODY_OFFSET + body);
@@ -569,7 +579,7 @@ TEST(test_huge_claims)
     loading_begin(&l);
     l.ledger.most_nbytes = 1 << 20;
     expect_error(read_from(&s, s.nbytes, &l.options, &read), PERHAPS_ERR_DAMAGED);
-    expect(l.ledger.calls == 0);
+    expect(l.ledger.calls <= 1); /* for the header */
     expect_error(read_from(&s, 0, &l.options, &read), PERHAPS_ERR_MEMORY);
     expect(l.ledger.largest_nbytes >= body && s.at == BODY_OFFSET);
 }
@@ -581,7 +591,7 @@ TEST_EACH(test_sizes_that_overflow, any_kind)
     enum { PLACES = sizeof places / sizeof *places };
     scoped_filter *f = some_filter(kind, 30);
     perhaps_filter *read;
-    scoped_stream s = stream_of(f);
+    scoped_stream s = large_stream_of(f);
     scoped_bytes first = copy_bytes(&(struct bytes){ s.bytes, s.nbytes });
     for (unsigned set = 1; set < 1U << PLACES; set++)
         for (unsigned shift = 0; shift < 4; shift++) {

@@ -2,6 +2,9 @@
  * one folder for each process.  It is removed by atexit(), also after a failed test. */
 #include "support.h"
 
+#include "hostile.h"
+#include "store/store.h"
+
 #include <dirent.h>
 #include <ftw.h>
 #include <locale.h>
@@ -94,6 +97,31 @@ struct bytes saved_bytes(const perhaps_filter *f)
     expect_success(perhaps_save(f, path.text));
     struct bytes bytes = read_file(path.text);
     unlink(path.text);
+    return bytes;
+}
+
+static int gather(void *context, const void *bytes, size_t nbytes)
+{
+    struct bytes *all = context;
+    memcpy(all->at + all->nbytes, bytes, nbytes);
+    all->nbytes += nbytes;
+    return 0;
+}
+
+/* Live files are never small: so this is the file of one that has a journal, without what it
+ * says of that. */
+struct bytes large_bytes(const perhaps_filter *f)
+{
+    const struct journal_point point = { .branch = 1 };
+    const struct content content = { .f = f, .point = &point };
+    struct header h;
+    content_plan(&content, &h);
+    struct bytes bytes = { .at = malloc(h.file_nbytes) };
+    expect(bytes.at);
+    expect_success(content_write(&content, &(struct perhaps_sink){ gather, &bytes }));
+    put64(bytes.at + AT_FEATURES, get64(bytes.at + AT_FEATURES) & ~UINT64_C(2));
+    put64(bytes.at + AT_RESERVED, 0); /* the branch */
+    reseal_header(bytes.at, bytes.nbytes);
     return bytes;
 }
 

@@ -14,13 +14,23 @@
 #include <xxhash.h>
 
 #include "filter/filter.h"
+#include "kinds/kinds.h"
 
 /* ---- Checksums -------------------------------------------------------------------------- */
 
-/* The header is whole blocks of BODY_OFFSET bytes. */
+/* The header of a small file is whole blocks of 64 bytes. */
+static size_t small_header_size(const uint8_t *file, size_t nbytes)
+{
+    const size_t size = (size_t)get_number(file + SMALL_AT_HEADER_NBYTES, 2);
+    return size % SMALL_UNIT_NBYTES || size == 0 || size > nbytes ? SMALL_UNIT_NBYTES : size;
+}
+
+/* Other headers are whole blocks of BODY_OFFSET bytes. */
 size_t header_size(const uint8_t *file, size_t nbytes)
 {
     uint32_t size;
+    if (is_small_file(file, nbytes))
+        return small_header_size(file, nbytes);
     memcpy(&size, file + AT_HEADER_NBYTES, sizeof size);
     return size % BODY_OFFSET || size == 0 || size > nbytes ? BODY_OFFSET : size;
 }
@@ -31,8 +41,29 @@ void reseal_header(uint8_t *file, size_t nbytes)
     put64(file + AT_CHECKSUM, XXH3_64bits(file, header_size(file, nbytes)));
 }
 
+bool is_small_file(const uint8_t *file, size_t nbytes)
+{
+    return nbytes >= SMALL_AT_FIELDS && get64(file + AT_FEATURES) & FEATURE_SMALL_FILE &&
+           small_header_size(file, nbytes) <= nbytes;
+}
+
+/* A small file has one checksum: of the first 24 bytes, whose seed is that of the rest of the
+ * header, whose seed is that of all behind it; or 0 while it is written in place. */
+static void reseal_small(uint8_t *file, size_t nbytes)
+{
+    const size_t size = small_header_size(file, nbytes);
+    const bool live = file[AT_FEATURES] & 1;
+    uint64_t sum = live ? 0 : XXH3_64bits_withSeed(file + size, nbytes - size, 0);
+    sum = XXH3_64bits_withSeed(file + SMALL_AT_FIELDS, size - SMALL_AT_FIELDS, sum);
+    put64(file + SMALL_AT_CHECKSUM, XXH3_64bits_withSeed(file, SMALL_AT_CHECKSUM, sum));
+}
+
 void reseal(uint8_t *file, size_t nbytes)
 {
+    if (is_small_file(file, nbytes)) {
+        reseal_small(file, nbytes);
+        return;
+    }
     if (nbytes < BODY_OFFSET)
         return;
     reseal_header(file, nbytes);
@@ -53,6 +84,107 @@ void reseal(uint8_t *file, size_t nbytes)
         left -= size;
     }
     put64(table + pages * 8, XXH3_64bits_withSeed(table, pages * 8, pages));
+}
+
+/* ---- Packed headers ---------------------------------------------------------------------- */
+
+/* A packed header while it is read. */
+struct unpacking {
+    const uint8_t *at, *end;
+    struct numbers *numbers;
+    bool whole;
+};
+
+static uint64_t take_number(struct unpacking *u, bool raw, const char *what)
+{
+    struct numbers *n = u->numbers;
+    uint64_t value = 0;
+    u->whole = u->whole && n->count < NUMBERS_MAX && (!raw || u->end - u->at >= 8);
+    if (u->whole && raw) {
+        value = get64(u->at);
+        u->at += 8;
+    }
+    for (unsigned shift = 0; u->whole && !raw; shift += 7) {
+        u->whole = u->at < u->end && shift < 64;
+        if (u->whole)
+            value |= (uint64_t)(*u->at & 127) << shift;
+        if (!u->whole || *u->at++ < 128)
+            break;
+    }
+    if (!u->whole)
+        return 0;
+    n->value[n->count] = value;
+    n->raw[n->count] = raw;
+    n->what[n->count++] = what;
+    return value;
+}
+
+/* Reads a section, and adds the size of its body. */
+static void take_section(struct unpacking *u, bool first)
+{
+    const struct filter_kind *kind = kind_by_id((uint32_t)take_number(u, false, "kind"));
+    struct geometry g = { 0 };
+    u->whole = u->whole && kind;
+    if (!first)
+        take_number(u, false, "parent");
+    g.capacity = take_number(u, false, "capacity");
+    const uint64_t fpr = take_number(u, true, "fpr");
+    memcpy(&g.fpr, &fpr, sizeof fpr);
+    for (unsigned i = 0; u->whole && i < kind_field_count(kind); i++)
+        g.field[i] = take_number(u, false, "field");
+    u->whole = u->whole && !kind_set_geometry(kind, &g) && g.body_nbytes < 1 << 16;
+    u->numbers->body_nbytes += u->whole ? g.body_nbytes : 0;
+}
+
+bool read_numbers(const uint8_t *file, size_t nbytes, struct numbers *numbers)
+{
+    if (!is_small_file(file, nbytes))
+        return false;
+    struct unpacking u = { file + SMALL_AT_FIELDS, file + header_size(file, nbytes), numbers,
+                           true };
+    numbers->count = numbers->body_nbytes = 0;
+    numbers->sections = take_number(&u, false, "sections");
+    const uint64_t hash = take_number(&u, false, "hash");
+    if (hash == PERHAPS_HASH_XXH3 || hash == PERHAPS_HASH_XXH3_64)
+        take_number(&u, true, "seed");
+    if (hash == PERHAPS_HASH_SIP || hash == PERHAPS_HASH_CUSTOM)
+        take_number(&u, true, "check");
+    const uint64_t note = take_number(&u, false, "note");
+    u.whole = u.whole && note <= PERHAPS_NOTE_MAX && numbers->sections < NUMBERS_MAX;
+    for (uint64_t i = 0; i < note && u.whole; i++) /* letters are numbers below 128 */
+        take_number(&u, false, "letter");
+    for (uint64_t i = 0; i < numbers->sections && u.whole; i++)
+        take_section(&u, i == 0);
+    return u.whole && numbers->sections && numbers->body_nbytes < 1 << 16;
+}
+
+size_t write_numbers(const struct numbers *n, const uint8_t *old, size_t old_nbytes,
+                     uint8_t file[65536])
+{
+    const size_t old_head = header_size(old, old_nbytes), rest = old_nbytes - old_head;
+    uint8_t *at = file + SMALL_AT_FIELDS;
+    memset(file, 0, 65536);
+    memcpy(file, old, SMALL_AT_FIELDS);
+    for (size_t i = 0; i < n->count; i++) {
+        uint64_t value = n->value[i];
+        if (n->raw[i]) {
+            put64(at, value);
+            at += 8;
+            continue;
+        }
+        for (; value > 127; value >>= 7)
+            *at++ = (uint8_t)(value | 128);
+        *at++ = (uint8_t)value;
+    }
+    const size_t head = ((size_t)(at - file) + 63) / 64 * 64;
+    const uint64_t behind = n->body_nbytes + COUNTERS_NBYTES * n->sections;
+    if (head + behind >= 65536)
+        return 0;
+    memcpy(file + head, old + old_head, rest < behind ? rest : behind);
+    put_number(file + SMALL_AT_HEADER_NBYTES, head, 2);
+    put_number(file + SMALL_AT_FILE_NBYTES, head + behind, 2);
+    reseal(file, head + (size_t)behind);
+    return head + (size_t)behind;
 }
 
 /* ---- Opening ---------------------------------------------------------------------------- */
@@ -101,7 +233,8 @@ static void inspect(const perhaps_filter *f)
         must(fpr >= 0 && fpr <= 1);
     }
     int error = perhaps_verify(f, &verdict);
-    must((error == PERHAPS_ERR_UNSUPPORTED) == !stats.mapped);
+    const bool live = f->mapping.file && f->mapping.file[AT_FEATURES] & 1;
+    must((error == PERHAPS_ERR_UNSUPPORTED) == (!stats.mapped || live));
 }
 
 /* Adds keys until the first error, and aborts if one that was added is not found. */

@@ -82,11 +82,46 @@ static inline void put64(uint8_t *at, uint64_t value)
     put_number(at, value, 8);
 }
 
+/* The same of small files, whose other fields are packed. */
+enum {
+    SMALL_AT_HEADER_NBYTES = 12,
+    SMALL_AT_FILE_NBYTES = 14,
+    SMALL_AT_CHECKSUM = 24,
+    SMALL_AT_FIELDS = 32,
+    SMALL_UNIT_NBYTES = 64,
+    COUNTERS_NBYTES = 24,
+    FEATURE_SMALL_FILE = 16,
+};
+
+/* A packed header as numbers: SMALL_AT_FIELDS up to its zeros. */
+enum { NUMBERS_MAX = 600 };
+
+struct numbers {
+    size_t count;
+    uint64_t value[NUMBERS_MAX];
+    bool raw[NUMBERS_MAX];          /* of 8 bytes */
+    const char *what[NUMBERS_MAX];  /* constants: "capacity", "kind" and others */
+    uint64_t sections, body_nbytes; /* of all bodies */
+};
+
+/* Returns whether this is a small file by its features, and has a whole header. */
+bool is_small_file(const uint8_t *file, size_t nbytes);
+
+/* Reads a packed header, and derives what all its bodies take.  Returns false if there is no
+ * such kind or no such body, or if the header is not whole. */
+bool read_numbers(const uint8_t *file, size_t nbytes, struct numbers *numbers);
+
+/* Writes these numbers, zeros, the bytes that lay behind the header, as many as belong there,
+ * and all sizes and checksums.  Returns the size of the file; 0 if it would be no small one. */
+size_t write_numbers(const struct numbers *numbers, const uint8_t *old, size_t old_nbytes,
+                     uint8_t file[65536]);
+
 /* Returns the size of the header as the file tells it; or the smallest possible one if the file
  * tells an impossible size. */
 size_t header_size(const uint8_t *file, size_t nbytes);
 
-/* Computes the checksum of a changed header and stores it there. */
+/* Computes the checksum of a changed header, which is not that of a small file, and stores it
+ * there. */
 void reseal_header(uint8_t *file, size_t nbytes);
 
 /* Computes and stores all checksums of a changed file, as far as its header tells where they

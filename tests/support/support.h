@@ -323,6 +323,7 @@ void free_bytes(struct bytes *bytes);
 void write_file(const char *path, const void *bytes, size_t nbytes);
 struct bytes copy_bytes(const struct bytes *bytes);
 struct bytes saved_bytes(const perhaps_filter *f);
+struct bytes large_bytes(const perhaps_filter *f); /* in the form of large files */
 void expect_same_bytes(const struct bytes *a, const struct bytes *b);
 void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted);
 

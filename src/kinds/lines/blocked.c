@@ -72,8 +72,12 @@ static int blocked_set_geometry(struct geometry *g)
     if (!lines_in_range(g))
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = lines_nbytes(g);
-    g->key_limit = lines_key_limit(g, WORD_NBITS);
     return 0;
+}
+
+static void blocked_set_limits(struct geometry *g)
+{
+    g->key_limit = lines_key_limit(g, WORD_NBITS);
 }
 
 static struct fill blocked_measure(const perhaps_filter *f, uint64_t most_nbytes)
@@ -302,6 +306,7 @@ const struct filter_kind kind_blocked = {
     .field_names = field_names,
     .plan = blocked_plan,
     .set_geometry = blocked_set_geometry,
+    .set_limits = blocked_set_limits,
     .predict = blocked_predict,
     .measure = blocked_measure,
     .rate_with = rate_with,

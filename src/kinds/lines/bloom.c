@@ -103,9 +103,14 @@ static int bloom_set_geometry(struct geometry *g)
     if (nbits < 1 || nbits > UINT64_MAX / 2 || bits < 1 || bits > KEY_BITS_MAX)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = round_up((nbits + 7) / 8, UNIT_NBITS / 8);
-    g->key_limit = bits == 1 ? sizing_one_cell_limit((double)nbits, g->fpr)
-                             : sizing_key_limit(g->capacity, g->fpr, rate_at, g);
     return 0;
+}
+
+static void bloom_set_limits(struct geometry *g)
+{
+    g->key_limit = g->field[KEY_BITS] == 1
+                       ? sizing_one_cell_limit((double)g->field[NBITS], g->fpr)
+                       : sizing_key_limit(g->capacity, g->fpr, rate_at, g);
 }
 
 /* Returns how many bits of one line are set.  Other threads may add meanwhile. */
@@ -391,6 +396,7 @@ const struct filter_kind kind_bloom = {
     .field_names = field_names,
     .plan = bloom_plan,
     .set_geometry = bloom_set_geometry,
+    .set_limits = bloom_set_limits,
     .predict = bloom_predict,
     .measure = bloom_measure,
     .rate_with = rate_with,

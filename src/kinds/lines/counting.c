@@ -133,9 +133,13 @@ static int counting_set_geometry(struct geometry *g)
     if (!lines_in_range(g))
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = lines_nbytes(g) + LINE_NBYTES;
+    return 0;
+}
+
+static void counting_set_limits(struct geometry *g)
+{
     g->cell_limit = counters_within(g);
     g->key_limit = KEYS_UNLIMITED; /* copies cost nothing */
-    return 0;
 }
 
 /* ---- The last line --------------------------------------------------------------------- */
@@ -598,6 +602,7 @@ const struct filter_kind kind_counting = {
     .field_names = field_names,
     .plan = counting_plan,
     .set_geometry = counting_set_geometry,
+    .set_limits = counting_set_limits,
     .predict = counting_predict,
     .measure = counting_measure,
     .counted = counting_counted,
