@@ -26,14 +26,13 @@ struct perhaps_allocator {
 };
 
 /* Makes an empty filter of the kind and the geometry that 'model' had when it was new, and
- * plans nothing: that takes a few microseconds for a small one, where perhaps_create() may take
- * milliseconds.  'hashing' is as in the options; NULL takes hash, seed and secret of the model,
- * and without a note it takes that of the model.
- * 'allocator' is as in the options, too.  The filter is 'shared' if the model is.  Returns 0
- * and sets *filter; or sets it to NULL and returns PERHAPS_ERR_UNSUPPORTED for kinds that a
- * builder makes; PERHAPS_ERR_MEMORY; PERHAPS_ERR_SECRET, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_IO
- * for the hash, as perhaps_create(); or PERHAPS_ERR_LIMIT for a model from a file that no plan
- * can have made. */
+ * plans nothing: that takes a tenth of the time of perhaps_create() for a small one.
+ * 'hashing' is as in the options; NULL takes hash, seed and secret of the model, and without a
+ * note it takes that of the model.  'allocator' is as in the options, too.  The filter is
+ * 'shared' if the model is.  Returns 0 and sets *filter; or sets it to NULL and returns
+ * PERHAPS_ERR_UNSUPPORTED for kinds that a builder makes; PERHAPS_ERR_MEMORY;
+ * PERHAPS_ERR_SECRET, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_IO for the hash, as perhaps_create();
+ * or PERHAPS_ERR_LIMIT for a model from a file that no plan can have made. */
 PERHAPS_API int perhaps_create_like(const perhaps_filter *model,
                                     const struct perhaps_hashing *hashing,
                                     const struct perhaps_allocator *allocator,
