@@ -135,8 +135,9 @@ static void drop(const struct cold *c)
 
 static off_t random_page(const struct cold *c, uint64_t *state)
 {
+    const uint64_t pages = c->nbytes / PAGE;
     *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (off_t)((*state >> 33) % (c->nbytes / PAGE) * PAGE);
+    return (off_t)((*state >> 33) % (pages ? pages : 1) * PAGE);
 }
 
 static void read_at(const struct cold *c, void *bytes, off_t at)

@@ -303,7 +303,8 @@ static size_t stay_warm(struct mapping *m, size_t n)
  * them take as long as to read all of the file. */
 static double all_singles(const struct mapping *m)
 {
-    return fmin((double)(m->file_nbytes / UNIT_NBYTES / PAGES_PER_FAULT), UINT32_MAX);
+    const uint64_t singles = m->file_nbytes / (UNIT_NBYTES * PAGES_PER_FAULT);
+    return fmin((double)singles, UINT32_MAX);
 }
 
 /* Returns how many singles it takes to name the ranges of n keys like those of the trial. */
