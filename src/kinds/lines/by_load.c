@@ -96,29 +96,31 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned picks, unsigned ce
 /* Sums over a normal distribution go from here to there, in deviations. */
 enum { LOWEST = -3, HIGHEST = 6 };
 
-/* Sets the spread of a load, and what a sum over the density needs (tilted_sum()). */
-static void set_spread(struct load_rates *r, unsigned load, double spread)
+static void store(double *to, double value)
 {
-    r->spread[load] = spread;
-    r->lowest[load] = exp((LOWEST - spread / 2) * spread);
-    r->step[load] = exp(spread);
+    __atomic_store(to, &value, __ATOMIC_RELAXED);
 }
 
 /* Fills in the rates of lines and their spread.  Lines of one load differ because they have
  * different numbers of picked cells, and these differ as the numbers of occupied bins do when
  * balls are thrown at random.  (Simulated for 2 to 16 picks and 4 to 60 keys, 200,000 lines
  * each: the spread is true to 5 % from 8 keys on, and the tails are a little lighter than those
- * of a logarithmic normal distribution.) */
+ * of a logarithmic normal distribution.)  Several threads may write the same numbers at
+ * once. */
 static void fill(struct load_rates *r, unsigned picks, unsigned cells)
 {
-    fill_line_rates(r->rate, picks, cells);
+    const double more = picks > PICKS_REFINED ? 1.002 : 1;
+    double rate[LOAD_MAX];
+    fill_line_rates(rate, picks, cells);
     if (picks <= PICKS_REFINED)
-        refine_line_rates(r->rate, picks, cells);
+        refine_line_rates(rate, picks, cells);
     for (unsigned i = 0; i < LOAD_MAX; i++) {
-        const double more = picks > PICKS_REFINED ? 1.002 : 1;
         struct occupancy line = sizing_occupancy(WORDS * cells, (double)picks * i);
-        r->rate[i] = fmin(more * r->rate[i], 1);
-        set_spread(r, i, i ? picks * sqrt(line.variance) / line.mean : 0);
+        const double spread = i ? picks * sqrt(line.variance) / line.mean : 0;
+        store(&r->rate[i], fmin(more * rate[i], 1));
+        store(&r->spread[i], spread);
+        store(&r->lowest[i], exp((LOWEST - spread / 2) * spread));
+        store(&r->step[i], exp(spread));
     }
 }
 
@@ -128,35 +130,24 @@ static const struct load_rates *rates_of_lines(unsigned picks, unsigned cells)
     static struct load_rates all[2][WORDS];
     static bool filled[2][WORDS];
     const unsigned size = cells == WORD_NBITS;
-    struct load_rates r, *to = &all[size][picks - 1];
+    struct load_rates *r = &all[size][picks - 1];
     if (__atomic_load_n(&filled[size][picks - 1], __ATOMIC_ACQUIRE))
-        return to;
-    fill(&r, picks, cells);
-    for (size_t i = 0; i < sizeof r / sizeof(double); i++) /* other threads write the same */
-        __atomic_store((double *)to + i, (double *)&r + i, __ATOMIC_RELAXED);
+        return r;
+    fill(r, picks, cells);
     __atomic_store_n(&filled[size][picks - 1], true, __ATOMIC_RELEASE);
-    return to;
+    return r;
 }
 
 void by_load_lines(struct by_load *b, unsigned picks, unsigned cells, double band_lines)
 {
-    b->rates = rates_of_lines(picks, cells);
+    *b = (struct by_load){ .rates = rates_of_lines(picks, cells), .lines = 1 };
     b->blocks = band_lines;
 }
 
-/* All lines of a block have the same keys, but a key has different picks in each line: so the
- * rate of a block is the product of the rates of its lines. */
 void by_load_begin(struct by_load *b, const struct geometry *g, unsigned cells)
 {
-    const unsigned lines = lines_of_block(g);
     by_load_lines(b, (unsigned)g->field[LINE_BITS], cells, (double)g->field[BAND_LINES]);
-    if (lines == 1)
-        return;
-    for (unsigned i = 0; i < LOAD_MAX; i++) {
-        b->of_blocks.rate[i] = pow(b->rates->rate[i], lines);
-        set_spread(&b->of_blocks, i, sqrt(lines) * b->rates->spread[i]);
-    }
-    b->rates = &b->of_blocks;
+    b->lines = lines_of_block(g);
 }
 
 void by_load_set_keys(struct by_load *b, double keys)
@@ -233,6 +224,51 @@ static ALWAYS_INLINE lanes column(const double column[LOAD_MAX], int load, doubl
     return load < LOAD_MAX ? lanes_at(column + load) : (lanes){ 0 } + beyond;
 }
 
+/* Returns e^x - 1, where x <= 700: 2^k e^r - 1 with the nearest k, and r to the power of 13. */
+static ALWAYS_INLINE lanes exp_less_one(lanes x)
+{
+    const double shift = 0x1.8p52, ln2_high = 0x1.62e42fefa38p-1,
+                 ln2_low = 0x1.ef35793c7673p-45;
+    lanes shifted = x * M_LOG2E + shift, k = shifted - shift, power = { 0 };
+    const lanes r = (x - k * ln2_high) - k * ln2_low;
+    static const double factor[] = { 1 / 6227020800.0,
+                                     1 / 479001600.0,
+                                     1 / 39916800.0,
+                                     1 / 3628800.0,
+                                     1 / 362880.0,
+                                     1 / 40320.0,
+                                     1 / 5040.0,
+                                     1 / 720.0,
+                                     1 / 120.0,
+                                     1 / 24.0,
+                                     1 / 6.0,
+                                     1 / 2.0,
+                                     1 };
+    for (unsigned i = 0; i < sizeof factor / sizeof *factor; i++)
+        power = (power + factor[i]) * r;
+    const lanes scale = (lanes)(((bits)shifted << 52) + (bits)((lanes){ 0 } + 1));
+    return power * scale + (scale - 1);
+}
+
+/* The fpr of blocks. */
+struct of_blocks {
+    lanes rate, spread;
+};
+
+/* All lines of a block have the same keys, but a key has different picks in each line: so the
+ * rate of a block is the product of the rates of its lines. */
+static ALWAYS_INLINE struct of_blocks blocks_of(const struct by_load *b, int load)
+{
+    const lanes line = column(b->rates->rate, load, 1);
+    struct of_blocks blocks = { line, column(b->rates->spread, load, 0) };
+    if (b->lines == 1)
+        return blocks;
+    for (unsigned i = 1; i < b->lines; i++)
+        blocks.rate *= line;
+    blocks.spread *= sqrt(b->lines);
+    return blocks;
+}
+
 static ALWAYS_INLINE double sum_of(lanes values)
 {
     return values[0] + values[1];
@@ -258,9 +294,9 @@ static struct moments block_moments(const struct by_load *b, const struct loads 
     lanes all = { 0 }, x = { 0 }, xx = { 0 }, d = { 0 }, dd = { 0 }, xd = { 0 };
     for (unsigned i = loads->begin; i < loads->end; i += LANES) {
         const int load = loads->base + (int)i;
-        const lanes rate = column(b->rates->rate, load, 1), w = lanes_at(loads->weight + i);
-        const lanes spread = column(b->rates->spread, load, 0),
-                    off = load - loads->mean + steps;
+        const struct of_blocks blocks = blocks_of(b, load);
+        const lanes rate = blocks.rate, spread = blocks.spread;
+        const lanes w = lanes_at(loads->weight + i), off = load - loads->mean + steps;
         all += w;
         x += w * rate;
         xx += w * rate * rate * (1 + spread * spread);
@@ -309,32 +345,6 @@ struct tilted_lanes {
     lanes weight, less_one, x, xx, d, dd, xd;
 };
 
-/* Returns e^x - 1, where x <= 700: 2^k e^r - 1 with the nearest k, and r to the power of 13. */
-static ALWAYS_INLINE lanes exp_less_one(lanes x)
-{
-    const double shift = 0x1.8p52, ln2_high = 0x1.62e42fefa38p-1,
-                 ln2_low = 0x1.ef35793c7673p-45;
-    lanes shifted = x * M_LOG2E + shift, k = shifted - shift, power = { 0 };
-    const lanes r = (x - k * ln2_high) - k * ln2_low;
-    static const double factor[] = { 1 / 6227020800.0,
-                                     1 / 479001600.0,
-                                     1 / 39916800.0,
-                                     1 / 3628800.0,
-                                     1 / 362880.0,
-                                     1 / 40320.0,
-                                     1 / 5040.0,
-                                     1 / 720.0,
-                                     1 / 120.0,
-                                     1 / 24.0,
-                                     1 / 6.0,
-                                     1 / 2.0,
-                                     1 };
-    for (unsigned i = 0; i < sizeof factor / sizeof *factor; i++)
-        power = (power + factor[i]) * r;
-    const lanes scale = (lanes)(((bits)shifted << 52) + (bits)((lanes){ 0 } + 1));
-    return power * scale + (scale - 1);
-}
-
 static ALWAYS_INLINE lanes least(lanes a, lanes b)
 {
     bits smaller = a < b;
@@ -357,6 +367,19 @@ static ALWAYS_INLINE void tilted_add(struct tilted_lanes *t, const struct tilt *
     t->xd += wx * d;
 }
 
+/* Return the fpr at LOWEST deviations, to the mean, and the step from there to the next one. */
+
+static ALWAYS_INLINE lanes lowest_of(const struct by_load *b, int load, lanes spread)
+{
+    return b->lines == 1 ? column(b->rates->lowest, load, 1)
+                         : exp_less_one((LOWEST - spread / 2) * spread) + 1;
+}
+
+static ALWAYS_INLINE lanes step_of(const struct by_load *b, int load, lanes spread)
+{
+    return b->lines == 1 ? column(b->rates->step, load, 1) : exp_less_one(spread) + 1;
+}
+
 /* Returns the sums over all loads.  At one load log x has a normal distribution.  Where the
  * spread hardly matters, half of the blocks are one deviation above and half one below.  Else
  * sums over the density at whole deviations from LOWEST to HIGHEST, which is true to eight
@@ -372,12 +395,13 @@ static struct tilted tilt(const struct by_load *b, const struct loads *loads,
     for (unsigned i = loads->begin; i < loads->end; i += LANES) {
         const int load = loads->base + (int)i;
         const lanes weight = lanes_at(loads->weight + i), d = load - loads->mean + steps;
-        const lanes spread = column(b->rates->spread, load, 0);
-        lanes x = column(b->rates->rate, load, 1) / m->rate;
+        const struct of_blocks blocks = blocks_of(b, load);
+        const lanes spread = blocks.spread;
+        lanes x = blocks.rate / m->rate;
         const bits matters = by->theta * x * spread >= 0.5;
         if (matters[0] | matters[1]) {
-            const lanes step = column(b->rates->step, load, 1);
-            x *= column(b->rates->lowest, load, 1);
+            const lanes step = step_of(b, load, spread);
+            x *= lowest_of(b, load, spread);
             for (int z = LOWEST; z <= HIGHEST; z++, x *= step)
                 tilted_add(&t, by, weight * density[z - LOWEST], x, d);
         } else {

@@ -22,9 +22,9 @@ struct load_rates {
 };
 
 struct by_load {
-    const struct load_rates *rates; /* a table of the library, or of_blocks */
+    const struct load_rates *rates; /* of a line */
+    unsigned lines;                 /* of a block */
     double keys, blocks; /* of one band: the load of a block is Binomial(keys, 1/blocks) */
-    struct load_rates of_blocks; /* with TOGETHER: not filled in otherwise */
 };
 
 /* Sets the rates and the number of blocks, for words of 'cells' cells. */
