@@ -13,8 +13,8 @@ struct picking {
     double chance; /* that a key picks a given cell */
 
     /* The other cells, seen from a given one, in groups.  With r the chance that a key picks
-     * neither the given cell nor one of the group, 'together' is r / (1 - chance)^2 - 1: above 0
-     * for cells that a key rather picks together.  Cells that are picked independently need
+     * neither the given cell nor one of the group, 'together' is r / (1 - chance)^2 - 1: above
+     * 0 for cells that a key rather picks together.  Cells that are picked independently need
      * no group. */
     unsigned ngroups;
     struct picking_group {

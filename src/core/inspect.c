@@ -25,8 +25,8 @@ uint64_t perhaps_huge_nbytes(const perhaps_filter *f)
     return nbytes;
 }
 
-/* Returns the fpr that is predicted at capacity.  It takes a millisecond to compute, so this is
- * done once and kept in the filter.  Threads that call at the same time all compute the same
+/* Returns the fpr that is predicted at capacity.  It may take long to compute, so this is done
+ * once and kept in the filter.  Threads that call at the same time all compute the same
  * number, so it does not matter which of them stores it. */
 static double predicted_at_capacity(const perhaps_filter *f)
 {

@@ -24,8 +24,9 @@
 
 /* ---- Room ------------------------------------------------------------------------------ */
 
-/* A filter is small up to this size.  These are 256 lines, whose fpr takes 50 us to compute:
- * one millisecond in all while the filter is filled. */
+/* A filter is small up to this size.  These are 256 lines, whose fpr takes some microseconds to
+ * guess, and ten times as long to compute: less than a tenth of a millisecond in all while the
+ * filter is filled. */
 enum { LOOKED_AT_NBYTES = 16 << 10 };
 
 /* So is a filter looked at whose count may be too low; a shared one counts too many at most. */

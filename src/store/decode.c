@@ -153,7 +153,7 @@ static bool same_fields(const struct section *a, const struct section *b)
            !memcmp(g->field, h->field, sizeof g->field);
 }
 
-/* Checks and completes the geometry of a section.  Its limits take up to a millisecond, and all
+/* Checks and completes the geometry of a section.  Its limits take some microseconds, and all
  * generations of a window have the same geometry, so it is copied from an earlier section with
  * the same fields. */
 static int derive(struct sections *all, uint32_t number, struct geometry *g)
