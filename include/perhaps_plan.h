@@ -138,8 +138,8 @@ PERHAPS_API unsigned perhaps_abilities_of(const perhaps_filter *filter);
  * grow.
  *
  * perhaps_stats_of() reads about 1 MiB of the body; the first call on a chain or window may
- * take some milliseconds more, since it plans a part again.  Measured for large bodies: 'fpr_now' is
- * true to 1 % at an fpr of 1 %, and to 4 % at 1e-6. */
+ * take some milliseconds more, since it plans a part again.  Measured for large bodies:
+ * 'fpr_now' is true to 1 % at an fpr of 1 %, and to 4 % at 1e-6. */
 
 /* Fills in *stats for one part of a filter: a layer of a chain, a generation of a window, one
  * of the two of against; the newest is 0.  Returns false, and leaves *stats alone, if there is

@@ -19,8 +19,8 @@ struct geometry {
     uint64_t extra_nbytes;          /* by plan(): what a new filter takes beside its body */
     const struct filter_kind *base; /* derived, composites: the kind of the parts */
 
-    /* Composites: where plan() leaves the geometry of the first part for begin(), since the
-     * first plan for a rate may take milliseconds; its own 'first' is for the parts of that part.  NULL: nowhere, and
+    /* Composites: where plan() leaves the geometry of the first part for begin(), since a plan
+     * may take milliseconds; its own 'first' is for the parts of that part.  NULL: nowhere, and
      * begin() plans again.  Always NULL in a filter that is complete. */
     struct geometry *first;
 };
