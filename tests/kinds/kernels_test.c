@@ -517,7 +517,7 @@ TEST(test_cuckoo)
 
 static void expect_cpu(const char *wanted, const char *name)
 {
-    scene("%s is taken for %s", wanted, cpu_name(cpu_named(wanted)));
+    scene("%s is taken for %s", wanted ? wanted : "nothing", cpu_name(cpu_named(wanted)));
     expect(!strcmp(cpu_name(cpu_named(wanted)), name));
 }
 
