@@ -364,10 +364,21 @@ static bool is_there(const struct target *target, int reason)
     return target->fresh ? access(target->path, F_OK) == 0 : !place_is_locked(target);
 }
 
+void target_open_saved(struct target *target)
+{
+    const struct perhaps_open_options options = { .without_secret = true };
+    const int error = perhaps_open(target->path, &options, &target->filter);
+    if (!error)
+        return;
+    const int reason = errno;
+    progress_erase();
+    errno = reason;
+    fail("%s: is saved, but cannot be opened to tell about it: %s", target->path, why(error));
+}
+
 /* Builds the filter and saves it, and opens it, for the statistics. */
 static int build_and_save(struct target *target)
 {
-    const struct perhaps_open_options options = { .without_secret = true };
     int error;
     progress_start(&target->progress, target->settings, "building", 0);
     if (target->streams) {
@@ -378,7 +389,7 @@ static int build_and_save(struct target *target)
         error = target->fresh ? perhaps_builder_save_new(target->builder, target->path)
                               : perhaps_builder_save(target->builder, target->path);
         if (!error)
-            error = perhaps_open(target->path, &options, &target->filter);
+            target_open_saved(target);
     }
     int reason = errno;
     progress_erase();

@@ -139,6 +139,9 @@ void target_save(struct target *target);
 /* Ends the program if a signal came: the last look before anything is published. */
 void target_look_last(const struct target *target);
 
+/* Opens the filter that was saved, to tell about it, or ends the program. */
+void target_open_saved(struct target *target);
+
 /* Ends the program if saving, which a verb has done itself, met an error (errno). */
 void target_settle_save(struct target *target, int error);
 

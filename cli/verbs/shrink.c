@@ -97,12 +97,9 @@ static struct text times(double ratio)
 static void report_shrunk(const struct target *large, struct target *small)
 {
     const struct settings *settings = large->settings;
-    const struct perhaps_open_options options = { .without_secret = true };
     const double seconds = seconds_worked(settings);
     struct perhaps_stats before, after;
-    int error = perhaps_open(small->path, &options, &small->filter);
-    if (error)
-        fail("%s: %s", small->path, why(error));
+    target_open_saved(small);
     perhaps_stats_of(large->filter, &before);
     perhaps_stats_of(small->filter, &after);
     json_t *facts = json_pack(

@@ -463,7 +463,7 @@ uint64_t pile_disk_nbytes(const struct pile *pile, uint64_t nrecords)
 static uint64_t small_before(const struct pile *p, unsigned range)
 {
     uint64_t low = 0, high = p->nstage;
-    if (range == PILE_RANGES)
+    if (range == PILE_RANGES || !p->stage)
         return high;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;

@@ -280,8 +280,12 @@ static int read_behind_header(struct reading *r, perhaps_filter **filter)
     perhaps_filter *only_made = NULL;
     r->sections = &only;
     r->made = &only_made;
-    if (count == 1)
-        return read_sections(r, filter);
+    if (count == 1) {
+        int error = read_sections(r, filter);
+        r->sections = NULL;
+        r->made = NULL;
+        return error;
+    }
     uint64_t nbytes = count * (sizeof *r->sections + sizeof *r->made);
     r->sections = allocate(&r->allocator, nbytes);
     if (!r->sections)

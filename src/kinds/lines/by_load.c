@@ -192,12 +192,13 @@ static void find_loads(const struct by_load *b, struct loads *loads)
     unsigned first = at, last = at;
     double *weight = loads->weight;
     weight[at] = 1;
-    for (double i = mode; !alone && weight[last] > 1e-25 && last < BELOW + ABOVE - 2 * LANES;
-         i++) {
+    while (!alone && weight[last] > 1e-25 && last < BELOW + ABOVE - 2 * LANES) {
+        const double i = mode + (double)(last - at);
         weight[last + 1] = weight[last] * ((n - i) * odds / (i + 1));
         last++;
     }
-    for (double i = mode; !alone && i >= 1 && weight[first] > 1e-9 && first > LANES; i--) {
+    while (!alone && at - first < mode && weight[first] > 1e-9 && first > LANES) {
+        const double i = mode - (double)(at - first);
         weight[first - 1] = weight[first] * (i / ((n - i + 1) * odds));
         first--;
     }
