@@ -21,9 +21,9 @@ struct mapping {
     int fd;              /* MAPPED_IN_PLACE: of the file; its lock is held by it */
     pid_t process;       /* which process opened it */
     enum mapped_how how : 8;
-    bool small;    /* one checksum is for the whole file, and it has one page */
-    uint8_t sound; /* 1: all pages have their checksums; by atomics: threads look at once */
-    bool large;    /* so batches have the system read pages before */
+    bool small : 1; /* one checksum is for the whole file, and it has one page */
+    bool large : 1; /* so batches have the system read pages before */
+    uint8_t sound;  /* 1: all pages have their checksums; by atomics: threads look at once */
     uint8_t warm_steps;    /* so many of them need not, since it was in memory; by atomics */
     uint32_t singles_left; /* so many keys are asked for singly, and then the system reads more
                             * than the page of each; by atomics (src/store/cold.c) */
