@@ -4,7 +4,6 @@
 #include "by_load.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "../../base/compiler.h"
 #include "../../base/sizing.h"
@@ -212,11 +211,13 @@ static void find_loads(const struct by_load *b, struct loads *loads)
         weight[i] = 0;
 }
 
+/* Another thread may be filling the table, with the same numbers. */
 static ALWAYS_INLINE lanes lanes_at(const double *from)
 {
-    lanes values;
-    memcpy(&values, from, sizeof values);
-    return values;
+    double first, second;
+    __atomic_load(from, &first, __ATOMIC_RELAXED);
+    __atomic_load(from + 1, &second, __ATOMIC_RELAXED);
+    return (lanes){ first, second };
 }
 
 /* Returns the values of a column of the table; or 'beyond' behind its end. */

@@ -88,7 +88,7 @@ static void guess_lines(const struct survey *s, const uint8_t *lines, uint64_t n
 {
     cpu_loops[s->cpu].lines->counts(lines, n, s->cells, rates->picked);
     for (uint64_t i = 0; i < n; i++)
-        rates->rate[i] = s->guesses[rates->picked[i]];
+        __atomic_load(&s->guesses[rates->picked[i]], &rates->rate[i], __ATOMIC_RELAXED);
 }
 
 /* Adds up the fprs of blocks. */
