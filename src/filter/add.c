@@ -46,15 +46,14 @@ void filter_reset_room(perhaps_filter *f)
 /* Returns how many keys may be added to 'keys', when the fpr is 'rate', before it must be
  * computed again: a third of the way (on a logarithmic scale) to where it may come to the asked
  * one.  With k bits a key the fpr of a Bloom filter rises at most with the k-th power of the
- * number of keys; no plan takes a k above 'steps', but a filter that was made smaller for a
- * higher fpr may have more.  Not more than a third, since the fpr may rise by more than its
- * mean where one line causes much of it. */
+ * number of keys.  Not more than a third, since the fpr may rise by more than its mean where
+ * one line causes much of it. */
 static double third_of_growth(const perhaps_filter *f, double keys, double rate)
 {
     struct picking m;
     f->kind->compares->picking(&f->geometry, &m);
-    const double steps = fmax(-1.25 * log2(f->geometry.fpr) + 1, m.cells * m.chance);
-    return fmax(1, keys * (pow(f->geometry.fpr / rate, 1 / (3 * steps)) - 1)); /* or inf */
+    const double k = m.cells * m.chance;
+    return fmax(1, keys * (pow(f->geometry.fpr / rate, 1 / (3 * k)) - 1)); /* or inf */
 }
 
 /* Returns at how many keys the fpr must be computed again, when it is 'rate' with 'keys' keys:
