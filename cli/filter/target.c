@@ -165,8 +165,7 @@ static _Noreturn void fail_busy(const char *path)
 
 /* ---- Opening one ------------------------------------------------------------------- */
 
-/* Ends the program because the file cannot be opened.  A damaged filter is an answer of verify,
- * not an error. */
+/* Ends the program because the file cannot be opened. */
 static _Noreturn void fail_open(const char *path, const struct settings *settings, int error)
 {
     if (error == PERHAPS_ERR_IO && errno == EBUSY)
@@ -186,9 +185,7 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
              path);
     if (error == PERHAPS_ERR_SECRET)
         hashing_fail(settings, path);
-    complain("%s: %s", path, why(error));
-    bool found = error == PERHAPS_ERR_DAMAGED && settings->verb->bit == VERIFY;
-    leave(found ? STATUS_NO : STATUS_ERROR);
+    fail("%s: %s", path, why(error));
 }
 
 /* Ends the program if a secret was given for nothing. */
@@ -199,9 +196,10 @@ static void check_secret(const struct target *target)
     hashing_check(target->settings, target->path, stats.hash);
 }
 
-/* Opens the filter at 'path', or ends the program. */
-static void open_filter(struct target *target, const char *path, enum perhaps_mode mode,
-                        bool check)
+/* Opens the filter at 'path' and returns 0, or the error 'taken'; ends the program where it gets
+ * another one. */
+static int open_unless(int taken, struct target *target, const char *path,
+                       enum perhaps_mode mode, bool check)
 {
     const struct settings *settings = target->settings;
     hashing_read(&target->hashing, settings);
@@ -210,9 +208,18 @@ static void open_filter(struct target *target, const char *path, enum perhaps_mo
                                             .without_secret = !needs_secret(settings),
                                             .hashing = target->hashing.chosen };
     int error = perhaps_open(path, &options, &target->filter);
-    if (error)
+    if (error && error != taken)
         fail_open(path, settings, error);
-    check_secret(target);
+    if (!error)
+        check_secret(target);
+    return error;
+}
+
+/* Opens the filter at 'path', or ends the program. */
+static void open_filter(struct target *target, const char *path, enum perhaps_mode mode,
+                        bool check)
+{
+    open_unless(0, target, path, mode, check);
 }
 
 struct target *target_on_servers(const struct settings *settings, const char *address,
@@ -244,6 +251,14 @@ struct target *target_open(const struct settings *settings, const char *path)
     target = target_new(settings, path);
     set_outcome(target, outcome_at(path));
     open_filter(target, path, PERHAPS_MODE_READ, settings->check);
+    return target;
+}
+
+struct target *target_open_damaged(const struct settings *settings, const char *path)
+{
+    struct target *target = target_new(settings, path);
+    set_outcome(target, outcome_at(path));
+    open_unless(PERHAPS_ERR_DAMAGED, target, path, PERHAPS_MODE_READ, settings->check);
     return target;
 }
 

@@ -59,6 +59,10 @@ struct target *target_on_servers(const struct settings *settings, const char *ad
 /* Opens the filter at 'path' to be read; one on servers also to be added to. */
 struct target *target_open(const struct settings *settings, const char *path);
 
+/* Opens the file at 'path' to be verified.  If it is so damaged that it cannot be opened, the
+ * target has no filter. */
+struct target *target_open_damaged(const struct settings *settings, const char *path);
+
 /* Asks the filter whether the keys of a block are present, and writes the answers.  Any number
  * of threads may do so at once, in a stage.  Returns false, and notes the error in the block,
  * if it fails. */

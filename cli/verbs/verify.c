@@ -20,11 +20,24 @@ static void print_sound(const struct target *target, const struct perhaps_verdic
                counted(journal.records, "record").s);
 }
 
+/* Tells of a file whose damage keeps it from being opened. */
+static _Noreturn void tell_unopened(const struct settings *settings, const char *name)
+{
+    const char *problem = why(PERHAPS_ERR_DAMAGED);
+    if (settings->json)
+        print_facts(settings, json_pack("{s:o, s:b, s:s}", "filter", json_path(name), "ok", 0,
+                                        "problem", problem));
+    complain("%s: %s", name, problem);
+    leave(STATUS_NO);
+}
+
 /* Checks every page.  The exit status tells a damaged file from one that cannot be checked. */
 static void verify_file(const struct settings *settings)
 {
-    const struct target *target = target_open(settings, settings->filter);
+    const struct target *target = target_open_damaged(settings, settings->filter);
     const char *name = target->path;
+    if (!target->filter)
+        tell_unopened(settings, name);
     struct perhaps_verdict verdict = { 0 };
     int error = perhaps_verify(target->filter, &verdict);
     if (error == PERHAPS_ERR_UNSUPPORTED)

@@ -99,6 +99,8 @@ test_common_options() {
     printf X | dd of=s bs=1 seek=100 conv=notrunc 2>dd_err
     ends 1 verify s
     check "verify: small and damaged" grep -q 's: the file is damaged' err
+    ends 1 verify --json s
+    check "verify --json: small and damaged" tells '"ok":false,"problem":"the file is damaged'
     shows '^perhaps [0-9]+\.[0-9]+\.[0-9]+' -V
 }
 
