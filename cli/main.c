@@ -187,6 +187,7 @@ static void run_verb(const char *name, int argc, char **argv)
         options_release(&settings);
         return;
     }
+    stop_on_lost_bytes();
     if (!(verb->bit & (INFO | PLAN | VERIFY | COMPARE)))
         stop_on_signals();
     verb->run(&settings);

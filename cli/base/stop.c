@@ -11,8 +11,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "messages.h"
 
 static atomic_int caught;        /* the signal, or 0 */
 static atomic_llong first_s;     /* when it came, in seconds; 0: never */
@@ -33,6 +37,33 @@ static void note_signal(int number)
         raise(number);
     }
     errno = saved;
+}
+
+/* What is said after SIGBUS, when only write() can be called; "": no filter is mapped. */
+static char lost[512];
+
+static void end_on_lost_bytes(int number)
+{
+    if (!*lost) {
+        signal(number, SIG_DFL); /* the access is tried again */
+        return;
+    }
+    (void)!write(STDERR_FILENO, lost, strlen(lost));
+    _exit(STATUS_ERROR);
+}
+
+void stop_on_lost_bytes(void)
+{
+    struct sigaction action = { .sa_handler = end_on_lost_bytes };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void stop_says_lost(const char *path)
+{
+    static const char rest[] = "cannot be read any more: its disk failed, or another program "
+                               "made it shorter: restore it from a copy";
+    snprintf(lost, sizeof lost, "perhaps: %.300s: %s\n", *lost ? "a filter" : path, rest);
 }
 
 void stop_on_signals(void)

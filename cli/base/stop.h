@@ -13,6 +13,14 @@
  * signals wake no stop_wait(). */
 void stop_on_signals(void);
 
+/* If the disk of a mapped file fails, or another program makes the file shorter, to read it
+ * raises SIGBUS.  Makes the program then say so in a line, and end with the exit status of an
+ * error.  Call this once, first of all. */
+void stop_on_lost_bytes(void);
+
+/* Tells that the file at 'path' is mapped, for that line.  Of several files it names none. */
+void stop_says_lost(const char *path);
+
 /* Returns the signal that asked to stop, or 0. */
 int stop_signal(void);
 

@@ -188,10 +188,12 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
     fail("%s: %s", path, why(error));
 }
 
-/* Ends the program if a secret was given for nothing. */
-static void check_secret(const struct target *target)
+/* To be called when the filter at 'path' is open.  Ends the program if a secret was given for
+ * nothing. */
+static void settle_open(const struct target *target, const char *path)
 {
     struct perhaps_stats stats;
+    stop_says_lost(path);
     perhaps_stats_of(target->filter, &stats);
     hashing_check(target->settings, target->path, stats.hash);
 }
@@ -211,7 +213,7 @@ static int open_unless(int taken, struct target *target, const char *path,
     if (error && error != taken)
         fail_open(path, settings, error);
     if (!error)
-        check_secret(target);
+        settle_open(target, path);
     return error;
 }
 
@@ -336,7 +338,7 @@ void target_load_live(struct target *target, uint64_t records)
         fail("%s: the disk has no room for its journal: make room", target->path);
     if (error)
         fail_open(target->path, settings, error);
-    check_secret(target);
+    settle_open(target, target->path);
     place_unlock(target); /* the library has locked the journal */
 }
 

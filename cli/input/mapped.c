@@ -13,6 +13,8 @@ static char *begin, *used, *end;
 static uintptr_t page_nbytes = 4096;
 static _Atomic(const char *) torn;
 
+static struct sigaction others; /* what SIGBUS does where no file of ours lies */
+
 /* Puts zeros in the place of all that follows the address: what was read there is not used any
  * more, and so there are few mappings, of which a process may have only some thousands.  Says
  * so before it does so, so that another thread cannot read zeros and find that all is well. */
@@ -31,7 +33,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
             return;
         }
     }
-    signal(number, SIG_DFL); /* the access is tried again, and ends the program */
+    sigaction(number, &others, NULL); /* the access is tried again */
 }
 
 static uint64_t whole_pages(uint64_t nbytes)
@@ -52,7 +54,7 @@ bool mapped_reserve(uint64_t nbytes, size_t nfiles)
     begin = used = reserved;
     end = reserved + room;
     sigemptyset(&action.sa_mask);
-    return sigaction(SIGBUS, &action, NULL) == 0;
+    return sigaction(SIGBUS, &action, &others) == 0;
 }
 
 /* Large pages can be used where addresses and offsets are multiples of HUGE_NBYTES at the same

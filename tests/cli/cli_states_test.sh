@@ -122,6 +122,26 @@ test_signals() {
     writes $'11\n12\n' dedup --state s < <(seq 12)
 }
 
+# A filter that another program makes shorter while it is asked, as a disk that fails: an error,
+# and no key is said not to be there.
+test_lost_bytes() {
+    local pid
+    seq 100000 >in
+    works build -q -n 100000 -o f in
+    mkfifo slow
+    "$program" query f slow >out 2>err &
+    pid=$!
+    {
+        until_true grep -q "/f$" "/proc/$pid/maps" # it is open
+        truncate -s 8192 f
+        cat in
+    } >slow
+    wait "$pid"
+    status=$?
+    check "cut off: exit status" exits 2
+    check "cut off: says so" grep -q '^perhaps: f: cannot be read any more: ' err
+}
+
 # One signal ends the whole pipe, as Ctrl-C does.  Who writes the input dies first, and its end is
 # none of the keys.
 test_signal_to_all() {
