@@ -227,9 +227,9 @@ static bool may_be_full(const struct subject *s)
     if (s->is_loose)
         return true;
     if (s->f->kind->forgets)
-        return s->came >= newest->geometry.capacity;
+        return s->came >= newest->body.geometry.capacity;
     return !(s->f->kind->about.abilities & PERHAPS_CAN_GROW) &&
-           different_keys(s) >= s->f->geometry.capacity;
+           different_keys(s) >= s->f->body.geometry.capacity;
 }
 
 /* Checks an error of an add. */
@@ -253,10 +253,10 @@ static void note_own_rotation(struct subject *s)
 {
     const perhaps_filter *newest = newest_part(s->f);
     enum { PERIOD_KEYS = 2 }; /* the number of the field */
-    uint64_t period = s->f->geometry.field[PERIOD_KEYS];
+    uint64_t period = s->f->body.geometry.field[PERIOD_KEYS];
     must(period);
-    if (period > newest->geometry.key_limit)
-        period = newest->geometry.key_limit;
+    if (period > newest->body.geometry.key_limit)
+        period = newest->body.geometry.key_limit;
     must(s->came >= period || s->is_loose);
     subject_rotated(s, 1);
 }

@@ -228,12 +228,12 @@ void op_set_back(struct play *p)
 {
     enum { GENERATIONS, PERIOD_TIME = 3 }; /* the numbers of the fields */
     struct subject *s = &p->side[0];
-    uint64_t now = take_time(p), period = s->f->geometry.field[PERIOD_TIME];
+    uint64_t now = take_time(p), period = s->f->body.geometry.field[PERIOD_TIME];
     bool by_time = s->f->kind->forgets && period;
     must(perhaps_set_back(s->f, now) == (by_time ? 0 : PERHAPS_ERR_UNSUPPORTED));
     if (by_time && s->knows_time && now < s->began)
         s->began = now;
-    uint64_t whole = by_time ? period * (s->f->geometry.field[GENERATIONS] - 1) : 0;
+    uint64_t whole = by_time ? period * (s->f->body.geometry.field[GENERATIONS] - 1) : 0;
     if (by_time && whole < UINT64_MAX - s->began)
         must(perhaps_advance_unless_ahead(s->f, s->began + whole + 1, s->began) ==
              PERHAPS_ERR_AHEAD);
@@ -246,7 +246,7 @@ void op_advance(struct play *p)
     struct subject *s = &p->side[0];
     static bool at[MODEL_KEYS], then[MODEL_KEYS];
     struct perhaps_keys keys = perhaps_keys_each(s->universe->key, MODEL_KEYS);
-    uint64_t now = take_time(p), period = s->f->geometry.field[PERIOD_TIME];
+    uint64_t now = take_time(p), period = s->f->body.geometry.field[PERIOD_TIME];
     bool by_time = s->f->kind->forgets && period;
     size_t found = perhaps_contains_many_at(s->f, &keys, now, at);
     must(perhaps_advance(s->f, now) == (by_time ? 0 : PERHAPS_ERR_UNSUPPORTED));

@@ -159,10 +159,10 @@ int against_finish(perhaps_builder *b, perhaps_filter **filter)
         error = build_part(b, &b->others, keys, 1, true, &second);
     if (error)
         return error;
-    g.capacity = b->first->geometry.capacity;
+    g.capacity = b->first->body.geometry.capacity;
     error = geometry_plan(b->kind, &b->options, &g, why);
     g.field[AGAINST_OTHERS] = b->nothers;
-    g.field[AGAINST_ROW_BITS] = b->first->geometry.field[0];
+    g.field[AGAINST_ROW_BITS] = b->first->body.geometry.field[0];
     if (!error)
         error = filter_make(b->kind, &g, &b->hasher, &b->allocator, true, false, filter);
     if (error) {

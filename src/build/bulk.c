@@ -125,7 +125,7 @@ int perhaps_bulk_add(perhaps_bulk *b, const struct perhaps_keys *keys, size_t *d
 static void divide(struct perhaps_bulk *b, uint64_t memory_nbytes)
 {
     const perhaps_filter *f = b->filter;
-    const uint64_t nbytes = f->geometry.body_nbytes, lines = (nbytes + 63) >> LINE_BITS;
+    const uint64_t nbytes = f->body.geometry.body_nbytes, lines = (nbytes + 63) >> LINE_BITS;
     if (!f->loops.lines || f->shared || f->changer->locked || filter_may_add(f) ||
         (nbytes < WORTHWHILE_NBYTES && !memory_nbytes))
         return;

@@ -157,7 +157,7 @@ int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan 
 {
     struct output output = { .b = b, .f = f, .sink = sink };
     bool by_64 = plan->pile->options.words - plan->pile->options.valued == 1;
-    struct building building = { .g = &f->geometry,
+    struct building building = { .g = &f->body.geometry,
                                  .pile = plan->pile,
                                  .flips = plan->flips,
                                  .mark_factor = by_64 ? keyhash_from_64(1).mark : 0,
@@ -188,7 +188,7 @@ int builder_make(perhaps_builder *b, struct plan *plan, bool with_body,
         if (!error)
             return 0;
         if (*filter)
-            plan->g = (*filter)->geometry;
+            plan->g = (*filter)->body.geometry;
         perhaps_free(*filter);
         *filter = NULL;
         if (error == PERHAPS_ERR_FULL)

@@ -192,7 +192,7 @@ static int finish_moved(perhaps_builder *b)
     b->folded = 1;
     if (error)
         return error == PERHAPS_ERR_LIMIT ? 0 : error;
-    uint64_t from = b->filter->geometry.body_nbytes, to = small->geometry.body_nbytes;
+    uint64_t from = b->filter->body.geometry.body_nbytes, to = small->body.geometry.body_nbytes;
     b->folded = (from + to / 2) / to; /* a body may have a tail, which is not folded */
     perhaps_free(b->filter);
     b->filter = small;

@@ -26,8 +26,8 @@ static bool find_factors(const perhaps_filter *a, const perhaps_filter *b, uint6
                          struct geometry *g)
 {
     const struct folds *folds = a->kind->folds;
-    struct geometry other = b->geometry;
-    *g = a->geometry;
+    struct geometry other = b->body.geometry;
+    *g = a->body.geometry;
     factor[0] = factor[1] = 1;
     if (folds) {
         uint64_t units = folds->units(g), other_units = folds->units(&other);

@@ -47,7 +47,7 @@ static int hash_like(const perhaps_filter *model, const struct perhaps_hashing *
     struct perhaps_hashing hashing = *own;
     if (!hashing.note)
         hashing.note = model->hasher.note;
-    int error = plan_hash(model->kind, &model->geometry, &hashing);
+    int error = plan_hash(model->kind, &model->body.geometry, &hashing);
     return error ? error : hasher_create(hasher, &hashing);
 }
 

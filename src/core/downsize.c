@@ -58,7 +58,7 @@ static uint64_t factor_bound(const struct large *large, double fpr, uint64_t uni
 {
     const perhaps_filter *f = large->f;
     double least = -log2(fpr) * large->different;
-    double bound = 8.0 * (double)f->geometry.body_nbytes / fmax(least, 1);
+    double bound = 8.0 * (double)f->body.geometry.body_nbytes / fmax(least, 1);
     return bound < (double)units ? (uint64_t)bound : units;
 }
 
@@ -71,7 +71,7 @@ static int plan_small(const struct large *large, double fpr, uint64_t factor,
 {
     const perhaps_filter *f = large->f;
     const struct folds *folds = f->kind->folds;
-    *small = f->geometry;
+    *small = f->body.geometry;
     small->fpr = fpr;
     folds->divide(small, factor);
     if (f->kind->predict(small, large->different) > fpr)
@@ -94,7 +94,7 @@ enum { STEP_NBYTES = 1 << 18 };
 /* Returns how many bytes of a small body are made at once. */
 static uint64_t piece_nbytes(const perhaps_filter *small, uint64_t factor)
 {
-    uint64_t unit = small->kind->folds->unit_nbytes(&small->geometry);
+    uint64_t unit = small->kind->folds->unit_nbytes(&small->body.geometry);
     uint64_t units = STEP_NBYTES / factor / unit;
     return units ? units * unit : unit;
 }
@@ -110,10 +110,10 @@ static int fold_body(const perhaps_filter *f, const struct watcher *watcher,
                      perhaps_filter *small, double *rate)
 {
     const struct folds *folds = f->kind->folds;
-    const struct geometry *g = &small->geometry;
+    const struct geometry *g = &small->body.geometry;
     const uint8_t *from = f->body.bytes;
     uint8_t *to = small->body.bytes;
-    uint64_t factor = folds->units(&f->geometry) / folds->units(g), n;
+    uint64_t factor = folds->units(&f->body.geometry) / folds->units(g), n;
     uint64_t left = g->body_nbytes - folds->tail_nbytes, most = piece_nbytes(small, factor);
     struct folded folded = { 0 };
     for (; left; left -= n, from += n * factor, to += n) {
@@ -194,7 +194,7 @@ static int fold_most(const struct watcher *watcher, const struct large *large, d
                      perhaps_filter **small)
 {
     const perhaps_filter *f = large->f;
-    uint64_t units = f->kind->folds->units(&f->geometry), factor;
+    uint64_t units = f->kind->folds->units(&f->body.geometry), factor;
     uint64_t most = factor_bound(large, fpr, units), least = least_factor(units);
     for (int tries = 0; (factor = largest_factor(units, most)) > 1;) {
         int error = fold_by(watcher, large, fpr, factor, small);
@@ -213,7 +213,7 @@ static int fold_most(const struct watcher *watcher, const struct large *large, d
 /* Makes a filter like this one. */
 static int copy(const struct watcher *watcher, const perhaps_filter *f, perhaps_filter **same)
 {
-    int error = enter(watcher, f->body.bytes, f->geometry.body_nbytes);
+    int error = enter(watcher, f->body.bytes, f->body.geometry.body_nbytes);
     return error ? error : perhaps_clone(f, same);
 }
 
@@ -226,8 +226,8 @@ static int shrink_part(const struct watcher *watcher, const perhaps_filter *part
     int error = fold_most(watcher, &large, fpr, small);
     *smaller = !error;
     if (error == PERHAPS_ERR_LIMIT)
-        error = fpr < part->geometry.fpr ? fold_by(watcher, &large, fpr, 1, small)
-                                         : copy(watcher, part, small);
+        error = fpr < part->body.geometry.fpr ? fold_by(watcher, &large, fpr, 1, small)
+                                              : copy(watcher, part, small);
     return error == PERHAPS_ERR_FULL ? PERHAPS_ERR_LIMIT : error;
 }
 
@@ -266,7 +266,7 @@ static int shrink_parts(const struct watcher *watcher, const perhaps_filter *f, 
 static int shrink_composite(const struct watcher *watcher, const perhaps_filter *f, double fpr,
                             perhaps_filter **small)
 {
-    struct geometry g = f->geometry;
+    struct geometry g = f->body.geometry;
     g.fpr = fpr;
     int error = geometry_check(f->kind, &g);
     if (!error)
@@ -287,14 +287,14 @@ int downsize(const perhaps_filter *f, double fpr, const struct watcher *watcher,
     *small = NULL;
     if (fpr != 0 && !sizing_in_range(1, fpr))
         return PERHAPS_ERR_ARGUMENT;
-    double asked = fpr != 0 ? fpr : f->geometry.fpr;
+    double asked = fpr != 0 ? fpr : f->body.geometry.fpr;
     if (!composite && !f->kind->folds)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!composite) {
         const struct large large = large_of(f);
         return fold_most(watcher, &large, asked, small);
     }
-    return composite->part_fpr && f->geometry.base->folds
+    return composite->part_fpr && f->body.geometry.base->folds
                ? shrink_composite(watcher, f, asked, small)
                : PERHAPS_ERR_UNSUPPORTED;
 }
@@ -311,8 +311,8 @@ int perhaps_shrink(const perhaps_filter *f, double fpr, perhaps_filter **small)
 int downsize_least_fpr(const perhaps_filter *f, const struct watcher *watcher, double *fpr)
 {
     const struct folds *folds = f->kind->folds;
-    uint64_t factor = least_factor(folds->units(&f->geometry));
-    struct geometry g = f->geometry;
+    uint64_t factor = least_factor(folds->units(&f->body.geometry));
+    struct geometry g = f->body.geometry;
     perhaps_filter *small;
     double rate;
     *fpr = 0;

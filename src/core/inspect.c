@@ -9,7 +9,7 @@
 /* Returns the size of the bodies of a filter and its parts, with what they take to grow. */
 static uint64_t bodies_nbytes(const perhaps_filter *f)
 {
-    uint64_t nbytes = f->geometry.body_nbytes;
+    uint64_t nbytes = f->body.geometry.body_nbytes;
     if (f->kind->grows)
         nbytes += f->kind->grows->beyond_nbytes(f);
     for (size_t i = 0; i < parts_count(f); i++)
@@ -19,7 +19,8 @@ static uint64_t bodies_nbytes(const perhaps_filter *f)
 
 uint64_t perhaps_huge_nbytes(const perhaps_filter *f)
 {
-    uint64_t nbytes = f->body.bytes ? huge_nbytes(f->body.bytes, f->geometry.body_nbytes) : 0;
+    uint64_t nbytes =
+        f->body.bytes ? huge_nbytes(f->body.bytes, f->body.geometry.body_nbytes) : 0;
     for (size_t i = 0; i < parts_count(f); i++)
         nbytes += perhaps_huge_nbytes(f->parts.part[i]);
     return nbytes;
@@ -34,7 +35,7 @@ static double predicted_at_capacity(const perhaps_filter *f)
     __atomic_load(kept, &fpr, __ATOMIC_RELAXED);
     if (fpr > 0)
         return fpr;
-    fpr = f->kind->predict(&f->geometry, (double)f->geometry.capacity);
+    fpr = f->kind->predict(&f->body.geometry, (double)f->body.geometry.capacity);
     __atomic_store(kept, &fpr, __ATOMIC_RELAXED);
     return fpr;
 }

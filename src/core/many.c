@@ -140,7 +140,8 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     if (error)
         return error;
     size_t count = filter_count_hashable(f, keys);
-    error = batch_each(f, keys, count, f->writers && f->kind->sorts_shared, add_step, &a, done);
+    error = batch_each(f, keys, count, f->body.writers && f->kind->sorts_shared, add_step, &a,
+                       done);
     return error ? error : count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
 }
 
@@ -383,7 +384,7 @@ int perhaps_count_many(const perhaps_filter *f, const struct perhaps_keys *keys,
 static int may_look_up(const perhaps_filter *f)
 {
     if (!f->kind->builds || !f->kind->builds->has_values ||
-        !f->kind->builds->has_values(&f->geometry))
+        !f->kind->builds->has_values(&f->body.geometry))
         return PERHAPS_ERR_UNSUPPORTED;
     return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
 }

@@ -23,7 +23,7 @@ static void take_body(perhaps_filter *f, perhaps_filter *from)
 {
     filter_exchange_parts(f, from);
     if (f->mapping.file) {
-        memcpy(f->body.bytes, from->body.bytes, f->geometry.body_nbytes);
+        memcpy(f->body.bytes, from->body.bytes, f->body.geometry.body_nbytes);
         return;
     }
     uint8_t *old = f->body.bytes;

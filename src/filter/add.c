@@ -33,12 +33,13 @@ enum { LOOKED_AT_NBYTES = 16 << 10 };
 static bool is_looked_at(const perhaps_filter *f)
 {
     return f->kind->rate_with && !f->is_part &&
-           (f->geometry.body_nbytes <= LOOKED_AT_NBYTES || (!f->shared && f->keys_estimated));
+           (f->body.geometry.body_nbytes <= LOOKED_AT_NBYTES ||
+            (!f->shared && f->keys_estimated));
 }
 
 void filter_reset_room(perhaps_filter *f)
 {
-    uint64_t limit = f->geometry.key_limit;
+    uint64_t limit = f->body.geometry.key_limit;
     f->full_at = UINT64_MAX;
     f->room_until = !is_looked_at(f) ? limit : f->keys_estimated ? 0 : limit / 2;
 }
@@ -51,9 +52,9 @@ void filter_reset_room(perhaps_filter *f)
 static double third_of_growth(const perhaps_filter *f, double keys, double rate)
 {
     struct picking m;
-    f->kind->compares->picking(&f->geometry, &m);
+    f->kind->compares->picking(&f->body.geometry, &m);
     const double k = m.cells * m.chance;
-    return fmax(1, keys * (pow(f->geometry.fpr / rate, 1 / (3 * k)) - 1)); /* or inf */
+    return fmax(1, keys * (pow(f->body.geometry.fpr / rate, 1 / (3 * k)) - 1)); /* or inf */
 }
 
 /* Returns at how many keys the fpr must be computed again, when it is 'rate' with 'keys' keys:
@@ -61,22 +62,22 @@ static double third_of_growth(const perhaps_filter *f, double keys, double rate)
  * limit at most before. */
 static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 {
-    const double left = (double)(f->geometry.key_limit - keys);
+    const double left = (double)(f->body.geometry.key_limit - keys);
     const double third = third_of_growth(f, (double)keys, rate);
     if (third >= left)
-        return f->geometry.key_limit;
+        return f->body.geometry.key_limit;
     return keys + (uint64_t)fmax(1, fmin(left / 2, third));
 }
 
 bool filter_counts_twice(const perhaps_filter *f)
 {
     return f->shared && f->kind->rate_with && !f->counts_once &&
-           !(f->writers && f->loops.one_line);
+           !(f->body.writers && f->loops.one_line);
 }
 
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
 {
-    uint64_t keys = counter_get(&f->counters->keys), limit = f->geometry.key_limit;
+    uint64_t keys = counter_get(&f->counters->keys), limit = f->body.geometry.key_limit;
     if (keys == counter_get(&f->full_at))
         return false;
     if (keys >= limit)
@@ -84,7 +85,7 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
     if (keys < counter_get(&f->room_until) || !is_looked_at(f))
         return true;
     double rate = f->kind->rate_with(f, key);
-    bool room = rate <= f->geometry.fpr;
+    bool room = rate <= f->body.geometry.fpr;
     uint64_t next = room ? next_look(f, keys, rate) : keys;
     __atomic_store_n(&f->room_until, next, __ATOMIC_RELAXED);
     if (!room)
@@ -96,7 +97,7 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
  * that it was planned for. */
 static bool holds_capacity(struct perhaps_estimate keys, const perhaps_filter *f)
 {
-    return keys.value - SIZING_DEVIATIONS * keys.error > (double)f->geometry.capacity;
+    return keys.value - SIZING_DEVIATIONS * keys.error > (double)f->body.geometry.capacity;
 }
 
 /* To be called where a count that is an estimate has come to the key limit.  The bits decide:
@@ -105,22 +106,23 @@ static bool holds_capacity(struct perhaps_estimate keys, const perhaps_filter *f
  * the next look.  Returns whether it is lower now. */
 static bool recount(perhaps_filter *f, const struct keyhash *key)
 {
-    const double limit = (double)f->geometry.key_limit;
+    const double limit = (double)f->body.geometry.key_limit;
     uint64_t keys = counter_get(&f->counters->keys);
     const bool estimated = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED) ||
                            filter_counts_twice(f); /* as other processes may have done */
     if (!estimated || keys == counter_get(&f->full_at))
         return false;
-    if (keys < f->geometry.key_limit)
+    if (keys < f->body.geometry.key_limit)
         return true; /* another process did */
     const struct perhaps_estimate there = filter_estimate(f, UINT64_MAX);
     const double rate = f->kind->rate_with(f, key);
-    if (rate > f->geometry.fpr || holds_capacity(there, f)) {
+    if (rate > f->body.geometry.fpr || holds_capacity(there, f)) {
         __atomic_store_n(&f->full_at, keys, __ATOMIC_RELAXED);
         return false;
     }
     const double room = fmin(third_of_growth(f, limit, rate), limit);
-    uint64_t fewer = (uint64_t)fmin(f->kind->counted(&f->geometry, there.value), limit - room);
+    uint64_t fewer =
+        (uint64_t)fmin(f->kind->counted(&f->body.geometry, there.value), limit - room);
     if (fewer < keys) /* unless other processes have counted since */
         __atomic_compare_exchange_n(&f->counters->keys, &keys, fewer, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED);
@@ -193,7 +195,7 @@ static int add_reserved(perhaps_filter *f, const struct keyhash *keys,
                         bool *answer, size_t *added)
 {
     int error = 0;
-    const bool holds = f->shared && f->geometry.key_limit < KEYS_UNLIMITED;
+    const bool holds = f->shared && f->body.geometry.key_limit < KEYS_UNLIMITED;
     *added = 0;
     if (holds)
         holding_begin(f);
@@ -280,7 +282,7 @@ size_t filter_remove_keys(perhaps_filter *f, const struct keyhash *keys,
 bool filter_keeps_rate(const perhaps_filter *f)
 {
     const double near = 0.1;
-    double asked = f->geometry.fpr, rate = f->kind->measure(f, SAMPLE_NBYTES).fpr;
+    double asked = f->body.geometry.fpr, rate = f->kind->measure(f, SAMPLE_NBYTES).fpr;
     if (fabs(rate - asked) <= near * asked)
         rate = f->kind->measure(f, UINT64_MAX).fpr;
     return rate <= asked;

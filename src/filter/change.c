@@ -8,7 +8,7 @@ void filter_clear(perhaps_filter *f)
     if (f->kind->clear)
         f->kind->clear(f);
     else
-        memset(f->body.bytes, 0, f->geometry.body_nbytes);
+        memset(f->body.bytes, 0, f->body.geometry.body_nbytes);
     *f->counters = (struct counters){ 0 };
     f->keys_estimated = false;
     filter_reset_room(f);
@@ -112,7 +112,7 @@ static int add_again(perhaps_filter *f, const struct keyhash *keys, const struct
 static int add_all_again(perhaps_filter *f, const struct keyhash *keys, size_t n,
                          bool unless_present)
 {
-    const size_t step = f->writers && f->kind->sorts_shared ? BATCH_MOST : BATCH_STEP;
+    const size_t step = f->body.writers && f->kind->sorts_shared ? BATCH_MOST : BATCH_STEP;
     int error = 0;
     for (size_t at = 0, now; at < n && !error; at += now) {
         now = n - at < step ? n - at : step;

@@ -28,7 +28,7 @@ bool filter_counts_bits(const perhaps_filter *f)
 static struct picking picking_of(const perhaps_filter *f)
 {
     struct picking m;
-    f->kind->compares->picking(&f->geometry, &m);
+    f->kind->compares->picking(&f->body.geometry, &m);
     return m;
 }
 
@@ -44,9 +44,9 @@ struct perhaps_estimate filter_estimate(const perhaps_filter *f, uint64_t most_n
 static double most_counted(const perhaps_filter *f)
 {
     const struct perhaps_estimate there = filter_estimate(f, SAMPLE_NBYTES);
-    const double sampled = f->geometry.body_nbytes > SAMPLE_NBYTES ? 0.01 : 0;
+    const double sampled = f->body.geometry.body_nbytes > SAMPLE_NBYTES ? 0.01 : 0;
     const double keys = (1 + sampled) * there.value + SIZING_DEVIATIONS * there.error;
-    return isfinite(keys) ? f->kind->counted(&f->geometry, ceil(keys)) + 1 : 0x1p60;
+    return isfinite(keys) ? f->kind->counted(&f->body.geometry, ceil(keys)) + 1 : 0x1p60;
 }
 
 bool filter_is_estimated(const perhaps_filter *f)
@@ -79,8 +79,9 @@ static double keys_of_count(const perhaps_filter *f, double count)
     const double most = 0x1p60, near = 1e-3;
     double keys = fmin(count, most);
     for (int i = 0; i < STEPS && keys < most; i++) {
-        const double step = fmax(1, keys / 1024), now = f->kind->counted(&f->geometry, keys);
-        const double more = f->kind->counted(&f->geometry, keys + step) - now;
+        const double step = fmax(1, keys / 1024),
+                     now = f->kind->counted(&f->body.geometry, keys);
+        const double more = f->kind->counted(&f->body.geometry, keys + step) - now;
         if (count - now <= near)
             break;
         keys = fmin(keys + (count - now) * step / fmax(more, 1e-9 * step), 2 * keys + 1);
@@ -123,7 +124,7 @@ double filter_different(const perhaps_filter *f)
 {
     const double hardly_any = 0.25, count = (double)filter_keys(f);
     const bool counts_all = f->removes || !f->kind->add || f->kind->exact || f->kind->forgets;
-    if (counts_all || count * f->geometry.fpr < hardly_any)
+    if (counts_all || count * f->body.geometry.fpr < hardly_any)
         return count;
     if (f->kind->composite)
         return keys_of_layers(f);
@@ -138,9 +139,9 @@ bool filter_picks_one(const perhaps_filter *f)
 
 uint64_t filter_count_of(const perhaps_filter *f, double different, double load)
 {
-    const double limit = (double)f->geometry.key_limit;
+    const double limit = (double)f->body.geometry.key_limit;
     const double count = filter_picks_one(f) ? load * picking_of(f).cells
-                                             : f->kind->counted(&f->geometry, different);
+                                             : f->kind->counted(&f->body.geometry, different);
     return (uint64_t)fmin(round(count), limit);
 }
 

@@ -80,7 +80,7 @@ static inline uint64_t shared_room_until(const perhaps_filter *f)
 /* Returns what tells of held room; NULL for a filter of one writer, or of several processes. */
 static inline struct holding *holding_of(const perhaps_filter *f)
 {
-    uint8_t *writers = f->writers;
+    uint8_t *writers = f->body.writers;
     return writers ? (struct holding *)(void *)(writers - HOLDING_NBYTES) : NULL;
 }
 

@@ -38,7 +38,7 @@ struct calls {
 };
 
 /* How many times threads have begun and ended to hold room (counters.h).  Lies in a cache line
- * of its own before f->writers. */
+ * of its own before the writers of the body. */
 enum { HOLDING_NBYTES = LINE_NBYTES };
 struct holding {
     uint32_t begun;
@@ -56,7 +56,6 @@ struct perhaps_filter {
     uint64_t body_nbytes; /* how many bytes of the body were allocated; 0 if it is mapped */
     struct parts parts;
     void *state; /* of a kind that grows, from attach() to detach(); else NULL */
-    struct geometry geometry;
     struct counters own_counters;
     double fpr_predicted; /* at capacity; 0: not computed yet */
     uint64_t full_at;     /* with this many keys it is full, even below the key limit */
@@ -76,10 +75,6 @@ struct perhaps_filter {
     bool counts_once : 1;  /* its keys are added one after the other, by a changer */
     bool keys_estimated; /* the number of keys may be wrong (add.c); to be read by an atomic */
     uint8_t limit_lock;  /* of a shared filter: taken near the key limit, and to grow */
-
-    /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
-     * bytes of locks and versions.  NULL for other filters. */
-    void *writers;
 };
 
 /* ---- life.c ---------------------------------------------------------------------------- */
@@ -246,8 +241,9 @@ int filter_redo(perhaps_filter *f, enum deed deed, const struct keyhash *keys, s
 
 /* ---- one.c ----------------------------------------------------------------------------- */
 
-/* Chooses the loops and the calls for one key, from all that the filter is: to be called again
- * when it has become read-only or got a guard. */
+/* Chooses the loops and the calls for one key, from all that the filter is: to be called
+ * when its body has its place, and again when that was moved, or when the filter has become
+ * read-only or got a guard. */
 void filter_bind(perhaps_filter *f);
 
 /* Returns whether parts and state of the filter may be looked at before a call that adds or

@@ -60,7 +60,7 @@ void geometry_describe(const struct filter_kind *kind, const struct geometry *g,
 
 struct geometry filter_geometry(const perhaps_filter *f)
 {
-    struct geometry g = f->geometry;
+    struct geometry g = f->body.geometry;
     if (f->kind->grows)
         f->kind->grows->grown(f, &g);
     return g;

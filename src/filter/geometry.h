@@ -2,6 +2,8 @@
 #ifndef GEOMETRY_H
 #define GEOMETRY_H
 
+#include <perhaps_plan.h>
+
 struct filter_kind;
 
 /* The numbers that give the body its meaning.  A file stores capacity, fpr and fields, and

@@ -47,7 +47,7 @@ struct grows {
     uint64_t (*state_nbytes)(const perhaps_filter *f);
 
     /* Has the mover move f->state and all memory beside the first body.  That body, and
-     * f->writers, were moved before: 'body' is where the body was. */
+     * f->body.writers, were moved before: 'body' is where the body was. */
     void (*relocate)(perhaps_filter *f, const uint8_t *body, const struct mover *mover);
 };
 

@@ -149,7 +149,7 @@ struct filter_kind {
     /* Forgets all keys.  NULL: the caller sets the body to zero. */
     void (*clear)(perhaps_filter *f);
 
-    /* Returns the size of f->writers, which is zeroed.  NULL: writers need nothing. */
+    /* Returns the size of the writers of a body, which are zeroed.  NULL: they need nothing. */
     size_t (*writers_nbytes)(const struct geometry *g);
 
     /* Whether each key is an integer with a bit of its own: the hash is PERHAPS_HASH_INTEGER,

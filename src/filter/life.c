@@ -6,19 +6,19 @@
 
 /* ---- Making ---------------------------------------------------------------------------- */
 
-/* Returns how many bytes the writers of a filter have, with f->holding before f->writers; 0 if
- * there are none. */
+/* Returns how many bytes the writers of a filter have, with its holding before them; 0 if there
+ * are none. */
 static size_t filter_writers_nbytes(const perhaps_filter *f)
 {
     size_t nbytes =
-        f->shared && f->kind->writers_nbytes ? f->kind->writers_nbytes(&f->geometry) : 0;
+        f->shared && f->kind->writers_nbytes ? f->kind->writers_nbytes(&f->body.geometry) : 0;
     return nbytes ? HOLDING_NBYTES + nbytes : 0;
 }
 
-/* Sets f->writers to what lies behind f->holding in the bytes of the writers. */
+/* Sets the writers to what lies behind the holding in their bytes. */
 static void place_writers(perhaps_filter *f, uint8_t *bytes)
 {
-    f->writers = f->body.writers = bytes ? bytes + HOLDING_NBYTES : NULL;
+    f->body.writers = bytes ? bytes + HOLDING_NBYTES : NULL;
 }
 
 /* Makes room for so many parts.  Returns false if there is not enough memory. */
@@ -40,7 +40,7 @@ static bool parts_reserve(perhaps_filter *f, size_t room)
  * enough memory; perhaps_free() then releases the rest. */
 static bool allocate_body(perhaps_filter *f)
 {
-    uint64_t nbytes = f->geometry.body_nbytes;
+    uint64_t nbytes = f->body.geometry.body_nbytes;
     if (nbytes && !(f->body.bytes = allocate(&f->allocator, nbytes)))
         return false;
     f->body_nbytes = nbytes;
@@ -48,7 +48,7 @@ static bool allocate_body(perhaps_filter *f)
     if (!writers_nbytes)
         return true;
     place_writers(f, allocate(&f->allocator, writers_nbytes));
-    return f->writers;
+    return f->body.writers;
 }
 
 /* Copies the note of the hasher, for as long as the filter is there, unless it is empty.
@@ -81,7 +81,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->kind = kind;
     f->removes = kind->remove != NULL;
     f->counts = kind->count != NULL;
-    f->geometry = *g;
+    f->body.geometry = *g;
     f->hasher = *hasher;
     f->cpu = cpu_choose();
     f->hasher.cpu = f->cpu;
@@ -193,7 +193,7 @@ int filter_new(const struct filter_kind *kind, const struct geometry *g,
     if (!error && kind->composite)
         error = kind->composite->begin(*filter, options);
     if (!error) {
-        (*filter)->geometry.first = NULL;
+        (*filter)->body.geometry.first = NULL;
         error = filter_attach(*filter);
     }
     return abandon(filter, error);
@@ -205,14 +205,15 @@ static int begin_parts_like(perhaps_filter *f, const perhaps_filter *model)
     size_t count = f->kind->composite->begins_with;
     int error = 0;
     count = count && count < model->parts.count ? count : model->parts.count;
-    f->geometry.extra_nbytes = 0;
+    f->body.geometry.extra_nbytes = 0;
     for (size_t i = 0; i < count && !error; i++) {
         perhaps_filter *part;
         error =
             filter_new_like(model->parts.part[i], &f->hasher, &f->allocator, f->shared, &part);
         if (error)
             break;
-        f->geometry.extra_nbytes += part->geometry.body_nbytes + part->geometry.extra_nbytes;
+        f->body.geometry.extra_nbytes +=
+            part->body.geometry.body_nbytes + part->body.geometry.extra_nbytes;
         error = abandon(&part, filter_adopt(f, part));
     }
     return error;
@@ -226,7 +227,7 @@ int filter_new_like(const perhaps_filter *model, const struct hasher *hasher,
 {
     const struct filter_kind *kind = model->kind;
     const struct perhaps_options none = { 0 };
-    struct geometry g = model->geometry;
+    struct geometry g = model->body.geometry;
     int error = 0;
     *filter = NULL;
     if (kind->grows) {
@@ -267,7 +268,7 @@ void perhaps_free(perhaps_filter *f)
         f->mapping.calls->release(f);
     if (f->body_nbytes)
         release(&f->allocator, f->body.bytes, f->body_nbytes);
-    if (f->writers)
+    if (f->body.writers)
         release(&f->allocator, holding_of(f), filter_writers_nbytes(f));
     if (note_nbytes(f))
         release(&f->allocator, (char *)f->hasher.note, note_nbytes(f));
@@ -285,7 +286,7 @@ const uint8_t *filter_next_piece(const perhaps_filter *f, struct body_cursor *cu
         return f->kind->grows->next_piece(f, cursor, nbytes);
     if (cursor->offset)
         return NULL;
-    *nbytes = cursor->offset = f->geometry.body_nbytes;
+    *nbytes = cursor->offset = f->body.geometry.body_nbytes;
     return f->body.bytes;
 }
 
@@ -345,10 +346,10 @@ uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
 {
     const struct perhaps_allocator *a = &f->allocator;
     uint64_t nbytes = taken_nbytes(a, sizeof *f);
-    nbytes += f->body_nbytes ? taken_nbytes(a, f->body_nbytes) : f->geometry.body_nbytes;
+    nbytes += f->body_nbytes ? taken_nbytes(a, f->body_nbytes) : f->body.geometry.body_nbytes;
     if (f->state)
         nbytes += f->kind->grows->state_nbytes(f);
-    if (f->writers)
+    if (f->body.writers)
         nbytes += taken_nbytes(a, filter_writers_nbytes(f));
     if (note_nbytes(f))
         nbytes += taken_nbytes(a, note_nbytes(f));
@@ -380,7 +381,7 @@ static perhaps_filter *relocate_struct(perhaps_filter *f, const struct mover *mo
 }
 
 /* Everything that holds an address of moved memory is set again: f->state by its kind, which
- * also sets body.table; and the others here.  (What else body.table points to is constant.) */
+ * also sets body.table; a table that lies in the body by bind(); and the others here. */
 static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mover)
 {
     const struct perhaps_allocator *a = &f->allocator;
@@ -392,7 +393,7 @@ static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mo
             relocate(a, mover, f->parts.part, f->parts.room * sizeof *f->parts.part);
     if (f->body_nbytes)
         f->body.bytes = relocate(a, mover, f->body.bytes, f->body_nbytes);
-    if (f->writers)
+    if (f->body.writers)
         place_writers(f, relocate(a, mover, holding_of(f), filter_writers_nbytes(f)));
     if (f->checked)
         f->checked = relocate(a, mover, f->checked, f->checked->guard->checked_nbytes(f));
@@ -400,6 +401,7 @@ static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mo
         f->hasher.note = relocate(a, mover, (char *)f->hasher.note, note_nbytes(f));
     if (f->state)
         f->kind->grows->relocate(f, body, mover);
+    filter_bind(f);
     return relocate_struct(f, mover);
 }
 

@@ -22,14 +22,18 @@
 
 #include "../base/cpu.h"
 #include "../base/xxh3.h"
+#include "geometry.h"
 
 /* What a loop works on. */
 struct body {
     uint8_t *bytes;
-    const void *table;                  /* what the kind computed for its loops; or NULL */
-    void *writers;                      /* those of the filter */
-    uint64_t flip;                      /* of the hash: struct hasher */
-    uint64_t field[PERHAPS_FIELDS_MAX]; /* the geometry, in the order of its field_names */
+    const void *table; /* what the kind computed for its loops; or NULL */
+    uint64_t flip;     /* of the hash: struct hasher */
+
+    /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
+     * bytes of locks and versions.  NULL for other filters. */
+    void *writers;
+    struct geometry geometry;
 };
 
 /* What a filter counts: the members of struct perhaps_stats with these names.  A file has them
@@ -61,7 +65,7 @@ static inline bool count_below(uint64_t *count, uint64_t most)
  * xxh3-64: they hash the key, too, by the instructions of this CPU.  CONTAINS_INTEGER() and
  * ADD_INTEGER() make them. */
 struct loops {
-    bool one_line; /* field[0] lines of 64 bytes, one for each key: perhaps_fast.h */
+    bool one_line; /* geometry.field[0] lines of 64 bytes, one for each key: perhaps_fast.h */
     void (*prefetch)(const struct body *b, const struct keyhash *keys, size_t n);
     size_t (*contains)(const struct body *b, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);

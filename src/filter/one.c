@@ -147,7 +147,7 @@ static ALWAYS_INLINE void prepare_hash(const perhaps_filter *f, struct keyhash h
 {
     store_prepared(prepared, hash);
     if (f->loops.one_line)
-        PREFETCH(f->body.bytes + scale64(hash.place, f->body.field[0]) * LINE_NBYTES);
+        PREFETCH(f->body.bytes + scale64(hash.place, f->body.geometry.field[0]) * LINE_NBYTES);
     else
         f->loops.prefetch(&f->body, (const void *)prepared, 1);
 }
@@ -304,9 +304,7 @@ static void prepare_and_tell(const perhaps_filter *f, const void *key, size_t ke
 
 void filter_bind(perhaps_filter *f)
 {
-    memcpy(f->body.field, f->geometry.field, sizeof f->body.field);
     f->body.flip = f->hasher.flip;
-    f->body.writers = f->writers;
     if (f->kind->bind)
         f->kind->bind(f);
     if (f->checked)
@@ -436,7 +434,7 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
         return;
     enum perhaps_input input = inputs[hash];
     filter_count_singles(f, UINT32_MAX); /* nobody will tell of keys that a view is asked for */
-    view->nlines[input] = f->body.field[0];
+    view->nlines[input] = f->body.geometry.field[0];
     view->lines = f->body.bytes;
     view->rows = f->body.table;
     view->flip = f->body.flip;

@@ -130,11 +130,11 @@ int perhaps_layout_restore(const struct perhaps_description *d,
 int perhaps_layout_of(const perhaps_filter *f, perhaps_layout **layout)
 {
     *layout = NULL;
-    if (!has_layout(f->kind, &f->geometry))
+    if (!has_layout(f->kind, &f->body.geometry))
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
         return PERHAPS_ERR_SECRET;
-    return make(f->kind, &f->geometry, &f->hasher, &f->allocator, layout);
+    return make(f->kind, &f->body.geometry, &f->hasher, &f->allocator, layout);
 }
 
 void perhaps_layout_free(perhaps_layout *layout)
@@ -226,9 +226,9 @@ static void copy_beside(uint8_t *to, const uint8_t *from, size_t nbytes)
 
 int perhaps_body_read(const perhaps_filter *f, uint64_t offset, void *buffer, size_t nbytes)
 {
-    if (!has_layout(f->kind, &f->geometry))
+    if (!has_layout(f->kind, &f->body.geometry))
         return PERHAPS_ERR_UNSUPPORTED;
-    uint64_t body_nbytes = f->geometry.body_nbytes;
+    uint64_t body_nbytes = f->body.geometry.body_nbytes;
     if (offset > body_nbytes || nbytes > body_nbytes - offset)
         return PERHAPS_ERR_ARGUMENT;
     int error = filter_check_once(f);

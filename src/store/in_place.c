@@ -102,7 +102,7 @@ static void write_checksums(perhaps_filter *f)
     uint8_t bytes[HEADER_NBYTES];
     struct mapping *m = &f->mapping;
     uint8_t *pages = m->file + m->pages_offset, *table = m->file + m->table_offset;
-    uint64_t nbytes = f->geometry.body_nbytes;
+    uint64_t nbytes = f->body.geometry.body_nbytes;
     for (uint64_t at = 0, number = 0; at < nbytes && !m->small; at += PAGE_NBYTES, number++)
         container_fill_entry(table, number, pages + at, page_nbytes(nbytes, at));
     if (!m->small)

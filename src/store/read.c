@@ -95,7 +95,7 @@ static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes,
                        uint64_t nbytes)
 {
     uint64_t from = offset > at ? offset : at;
-    uint64_t end = offset + f->geometry.body_nbytes;
+    uint64_t end = offset + f->body.geometry.body_nbytes;
     end = end < at + nbytes ? end : at + nbytes;
     if (from < end)
         memcpy(f->body.bytes + (from - offset), bytes + (from - at), end - from);
@@ -133,7 +133,7 @@ static int read_pages(struct reading *r, uint8_t *table, uint8_t page[PAGE_NBYTE
                 break;
             if (!in_body)
                 take_bytes(r->made[i], offset, page, at, n);
-            if (offset + r->made[i]->geometry.body_nbytes <= at + n)
+            if (offset + r->made[i]->body.geometry.body_nbytes <= at + n)
                 first = i + 1;
         }
     }
@@ -162,7 +162,7 @@ static void copy_bodies(struct reading *r)
 {
     for (uint32_t i = 0; i < r->head.header.sections; i++)
         memcpy(r->made[i]->body.bytes, r->head.bytes + r->sections[i].body_offset,
-               r->made[i]->geometry.body_nbytes);
+               r->made[i]->body.geometry.body_nbytes);
 }
 
 int read_bodies(struct reading *r)
@@ -200,7 +200,6 @@ static int make_section(struct reading *r, uint32_t number)
         return error;
     f->own_counters = s->counters;
     f->read_only = r->way->read_only;
-    filter_bind(f);
     r->made[number] = f;
     if (number == 0)
         return 0;
@@ -221,8 +220,10 @@ static int make_all(struct reading *r)
         error = make_section(r, i);
     if (!error)
         error = r->way->fill(r);
-    for (uint32_t i = count; i > 0 && !error; i--)
+    for (uint32_t i = count; i > 0 && !error; i--) {
+        filter_bind(r->made[i - 1]);
         error = filter_attach(r->made[i - 1]);
+    }
     return error;
 }
 

@@ -61,7 +61,7 @@ static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
  * with the first page. */
 static int write_read(struct writer *w, const struct content *c)
 {
-    uint64_t nbytes = c->f->geometry.body_nbytes;
+    uint64_t nbytes = c->f->body.geometry.body_nbytes;
     int error = 0;
     for (uint64_t at = 0; at < nbytes && !error; at += PAGE_NBYTES) {
         uint64_t n = page_nbytes(nbytes, at);

@@ -146,7 +146,7 @@ static unsigned crowding(struct enemy *e, const struct perhaps_hashed *hashed)
     unsigned inside = 0;
     for (size_t i = 0; i < key.count; i++)
         inside += (uint64_t)((uintptr_t)key.at[i] - (uintptr_t)body->bytes) <
-                  e->empty->geometry.body_nbytes / CROWDED_SHARE;
+                  e->empty->body.geometry.body_nbytes / CROWDED_SHARE;
     return inside;
 }
 

@@ -54,7 +54,7 @@ static size_t lost(const perhaps_filter *f, const struct perhaps_keys *added)
 static uint64_t lost_at_most(const perhaps_filter *f)
 {
     const perhaps_filter *part = f->parts.count ? f->parts.part[f->parts.count - 1] : f;
-    const uint64_t *field = part->geometry.field;
+    const uint64_t *field = part->body.geometry.field;
     return strcmp(part->kind->about.name, "counting") ? 1 : field[BANDS] * field[LINE_BITS];
 }
 

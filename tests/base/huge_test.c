@@ -110,8 +110,8 @@ TEST(test_in_memory)
         struct perhaps_options options = huge_options(kind);
         options.allocator = &sparse;
         scoped_filter *f = make_with(&options);
-        uint64_t nbytes = f->geometry.body_nbytes;
-        expect(nbytes > four_gib && f->geometry.key_limit > four_gib / 100 * 99);
+        uint64_t nbytes = f->body.geometry.body_nbytes;
+        expect(nbytes > four_gib && f->body.geometry.key_limit > four_gib / 100 * 99);
         fill(f, &keys);
         check_answers(f, KEYS);
         for (uint64_t part = 0; part < 4; part++) /* keys lie in each quarter */

@@ -184,14 +184,14 @@ TEST_EACH(test_any_bytes, compares)
     for (unsigned round = 0; round < 8; round++) {
         perhaps_filter *const each[] = { a, b };
         for (unsigned i = 0; i < 2; i++)
-            for (uint64_t at = 0; at < a->geometry.body_nbytes; at++)
+            for (uint64_t at = 0; at < a->body.geometry.body_nbytes; at++)
                 each[i]->body.bytes[at] = round >> i & 1 ? (uint8_t)rng_next(&rng)
                                           : round & 4    ? 0xff
                                                          : 0;
         struct perhaps_comparison c = comparison_of(a, b);
         expect_sane(&c);
     }
-    memset(a->body.bytes, 0xff, a->geometry.body_nbytes);
+    memset(a->body.bytes, 0xff, a->body.geometry.body_nbytes);
     struct perhaps_comparison c = comparison_of(a, b);
     expect_sane(&c);
     if (folds(kind))
@@ -267,7 +267,7 @@ TEST_EACH(test_errors, compares)
 /* Makes an empty filter like the model with so many lines or bits. */
 static perhaps_filter *of_size(const perhaps_filter *model, uint64_t size)
 {
-    struct geometry g = model->geometry;
+    struct geometry g = model->body.geometry;
     perhaps_filter *f;
     g.field[0] = size;
     expect_success(geometry_check(model->kind, &g));
@@ -289,7 +289,7 @@ TEST_EACH(test_sizes, folds)
     expect_true(&wanted, sets);
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
         scene("%s, sizes %zu", kind->name, i);
-        uint64_t size = model->geometry.field[0];
+        uint64_t size = model->body.geometry.field[0];
         scoped_filter *f = of_size(model, size * factors[i][0]);
         scoped_filter *other = of_size(model, size * factors[i][1]);
         fill_both(f, other, &keys, sets);
@@ -348,7 +348,7 @@ TEST(test_integers)
             both += in_a && in_b;
         }
         memset(f->body.bytes + last[i] / 8 + 1, 0xff, /* what no key has set */
-               f->geometry.body_nbytes - last[i] / 8 - 1);
+               f->body.geometry.body_nbytes - last[i] / 8 - 1);
         struct perhaps_comparison c = comparison_of(f, other);
         expect_sane(&c);
         expect(c.a.value == a && c.b.value == b && c.both.value == both);

@@ -295,7 +295,7 @@ static void expect_sound_chain(const perhaps_filter *f)
     for (size_t i = 0; perhaps_part(f, i, &part); i++) {
         const perhaps_filter *layer = f->parts.part[f->parts.count - 1 - i];
         expect(part.fpr_now <= part.plan.fpr && layer->is_part);
-        expect(part.keys <= layer->geometry.key_limit);
+        expect(part.keys <= layer->body.geometry.key_limit);
         keys += part.keys;
     }
     expect(stats_of(f).fpr_now <= 0.01 && stats_of(f).keys == keys - stats_of(f).stale);
@@ -465,7 +465,7 @@ TEST(test_chains_that_differ)
     }
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
     scoped_filter *lax = chain_with("blocked", 2, &keys, 0, CAPACITY);
-    lax->parts.part[1]->geometry.fpr = 0.5;
+    lax->parts.part[1]->body.geometry.fpr = 0.5;
     expect_merge_refused(f, lax, PERHAPS_ERR_MISMATCH);
 }
 
@@ -492,7 +492,7 @@ TEST(test_memory_of_chains)
     }
     expect_all_found(f, &keys);
     for (size_t i = 0; i < f->parts.count; i++)
-        expect(f->parts.part[i]->shared && f->parts.part[i]->writers);
+        expect(f->parts.part[i]->shared && f->parts.part[i]->body.writers);
     perhaps_free(f);
     perhaps_free(before);
     expect(!ledger.live);

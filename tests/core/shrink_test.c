@@ -63,7 +63,7 @@ static void fold_in_pieces(const perhaps_filter *large, perhaps_filter *small, u
                            struct rng *rng)
 {
     const struct folds *ops = large->kind->folds;
-    const struct geometry *g = &small->geometry;
+    const struct geometry *g = &small->body.geometry;
     uint64_t unit = ops->unit_nbytes(g), nbytes = g->body_nbytes - ops->tail_nbytes;
     struct folded folded = { 0 };
     memset(small->body.bytes, 0xff, g->body_nbytes);
@@ -94,10 +94,10 @@ static void expect_exact(const struct filter_kind *kind, const uint64_t small_fi
     change_both(large, small, rng);
     fold_in_pieces(large, folded, factor, rng);
     expect(perhaps_equal(folded, small));
-    struct geometry divided = large->geometry;
+    struct geometry divided = large->body.geometry;
     kind->folds->divide(&divided, factor);
-    expect(!memcmp(divided.field, small->geometry.field, sizeof divided.field));
-    expect(kind->folds->units(&large->geometry) % factor == 0);
+    expect(!memcmp(divided.field, small->body.geometry.field, sizeof divided.field));
+    expect(kind->folds->units(&large->body.geometry) % factor == 0);
 }
 
 TEST(test_exact_lines)
@@ -144,7 +144,7 @@ TEST_EACH(test_capacity, folds)
     for (unsigned i = 0; i < many(40); i++) {
         uint64_t wanted = 1 + rng_below(&rng, i % 2 ? 100 : 1000000);
         scoped_filter *f = make_filter(kind, wanted, rates[i % 4], 1);
-        struct geometry g = f->geometry;
+        struct geometry g = f->body.geometry;
         uint64_t most = f->kind->folds->capacity(&g);
         scene("%s %u, most %u, fpr %g", kind->name, (unsigned)wanted, (unsigned)most, g.fpr);
         expect((double)most >= 0.8 * (double)wanted); /* a bound is sometimes too weak */
@@ -157,7 +157,7 @@ TEST_EACH(test_capacity, folds)
 /* Adds keys until one is refused, and looks at the rate meanwhile. */
 static void expect_promise_kept(perhaps_filter *f, struct rng *rng)
 {
-    double asked = f->geometry.fpr;
+    double asked = f->body.geometry.fpr;
     for (unsigned i = 0; i < 4000; i++) {
         uint64_t key = rng_next(rng);
         if (perhaps_add(f, &key, sizeof key))
@@ -172,10 +172,10 @@ static void expect_promise_kept(perhaps_filter *f, struct rng *rng)
 static void expect_same_as_planned(const perhaps_filter *small, const struct perhaps_keys *keys)
 {
     perhaps_filter *made;
-    expect_success(
-        filter_make(small->kind, &small->geometry, &small->hasher, NULL, true, false, &made));
+    expect_success(filter_make(small->kind, &small->body.geometry, &small->hasher, NULL, true,
+                               false, &made));
     scoped_filter *f = made;
-    f->geometry.key_limit = f->geometry.cell_limit = UINT64_MAX / 4;
+    f->body.geometry.key_limit = f->body.geometry.cell_limit = UINT64_MAX / 4;
     filter_reset_room(f);
     f->kind = small->kind;
     for (size_t i = 0; i < keys->count; i++) {
@@ -216,11 +216,11 @@ static void expect_smallest(const perhaps_filter *f, const perhaps_filter *small
 {
     unsigned failed = 0;
     const struct folds *ops = f->kind->folds;
-    double fpr = small->geometry.fpr;
+    double fpr = small->body.geometry.fpr;
     double keys = ops->keys ? (double)ops->keys(f) : filter_different(f);
-    uint64_t units = ops->units(&f->geometry), left = ops->units(&small->geometry);
+    uint64_t units = ops->units(&f->body.geometry), left = ops->units(&small->body.geometry);
     for (uint64_t fewer = 1; fewer < left && keys > 100 && failed < FOLD_TRIES; fewer++) {
-        struct geometry g = f->geometry;
+        struct geometry g = f->body.geometry;
         if (units % fewer)
             continue;
         ops->divide(&g, units / fewer);
@@ -261,8 +261,8 @@ static void expect_shrinks(const struct perhaps_kind *kind, uint64_t capacity, d
         return;
     }
     expect(f->body_nbytes / 2 + LINE_NBYTES >= small->body_nbytes);
-    expect(small->geometry.fpr == (asked > 0 ? asked : fpr));
-    expect(exact_rate(small) <= small->geometry.fpr);
+    expect(small->body.geometry.fpr == (asked > 0 ? asked : fpr));
+    expect(exact_rate(small) <= small->body.geometry.fpr);
     expect_same_number(f, small);
     expect_all_found(small, &keys);
     expect_same_as_planned(small, &keys);
@@ -324,7 +324,7 @@ TEST_EACH(test_wrong_count, folds)
         fill(f, &keys);
         f->counters->keys = rng_below(&rng, 100);
         if (!strcmp(kind->name, "counting"))
-            store64(f->body.bytes + f->geometry.body_nbytes - LINE_NBYTES, 0);
+            store64(f->body.bytes + f->body.geometry.body_nbytes - LINE_NBYTES, 0);
         if (perhaps_shrink(f, 0, &small))
             continue;
         expect(exact_rate(small) <= 0.01);
@@ -349,7 +349,7 @@ TEST_EACH(test_files, folds)
         expect_success(perhaps_save(small, small_path.text));
         scoped_filter *again = open_file(small_path.text, ways_to_open[i]);
         expect(perhaps_equal(again, wanted) &&
-               again->geometry.capacity == wanted->geometry.capacity);
+               again->body.geometry.capacity == wanted->body.geometry.capacity);
         expect_same_counters(again, wanted);
         expect_all_found(again, &keys);
     }
@@ -412,7 +412,7 @@ static void expect_chain_shrinks(const char *base, uint64_t capacity, size_t nke
     expect(small->parts.count == f->parts.count);
     expect_same_number(f, small);
     expect_all_found(small, &keys);
-    expect(exact_rate(small) <= small->geometry.fpr);
+    expect(exact_rate(small) <= small->body.geometry.fpr);
     scoped_bytes bytes = saved_bytes(small);
     struct path path = temp_path("chain");
     write_file(path.text, bytes.at, bytes.nbytes);
@@ -421,7 +421,7 @@ static void expect_chain_shrinks(const char *base, uint64_t capacity, size_t nke
     fill(again, &more);
     expect_all_found(again, &keys);
     expect_all_found(again, &more);
-    expect(exact_rate(again) <= again->geometry.fpr);
+    expect(exact_rate(again) <= again->body.geometry.fpr);
 }
 
 TEST(test_chains)

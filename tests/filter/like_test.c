@@ -204,7 +204,7 @@ TEST(test_impossible_model)
     struct perhaps_options options = { .kind = "elastic", .capacity = 1, .fpr = 0.01 };
     scoped_filter *model = make_with(&options), *f;
     for (uint64_t capacity = 1; capacity <= PERHAPS_CAPACITY_MAX; capacity *= 2) {
-        model->geometry.capacity = capacity;
+        model->body.geometry.capacity = capacity;
         int error = perhaps_create_like(model, NULL, &allocator, &f);
         expect(!error || error == PERHAPS_ERR_LIMIT || error == PERHAPS_ERR_MEMORY);
         perhaps_free(f);

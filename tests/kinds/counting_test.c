@@ -26,7 +26,7 @@ static void add_copies(perhaps_filter *f, const char *key, unsigned copies)
 
 static uint8_t *last_line(const perhaps_filter *f)
 {
-    return f->body.bytes + f->geometry.body_nbytes - LINE_NBYTES;
+    return f->body.bytes + f->body.geometry.body_nbytes - LINE_NBYTES;
 }
 
 /* Compares the last line with what the counters say, one after the other. */
@@ -40,7 +40,7 @@ static void check_last_line(const perhaps_filter *f)
         full += *at >> 4 == 15;
     }
     expect(load64(last_line(f)) == used && load64(last_line(f) + 8) == full);
-    expect(stats_of(f).counting.saturated == full && used <= f->geometry.cell_limit);
+    expect(stats_of(f).counting.saturated == full && used <= f->body.geometry.cell_limit);
     for (unsigned i = 16; i < LINE_NBYTES; i++)
         expect(last_line(f)[i] == 0);
 }

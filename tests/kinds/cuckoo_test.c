@@ -123,8 +123,8 @@ static void add_hash(perhaps_filter *f, uint64_t place, uint64_t mark)
 static uint32_t find_entry(const perhaps_filter *f, uint64_t *bucket)
 {
     uint32_t found = 0;
-    unsigned width = (unsigned)f->geometry.field[1];
-    for (uint64_t b = 0; b < f->geometry.field[0]; b++)
+    unsigned width = (unsigned)f->body.geometry.field[1];
+    for (uint64_t b = 0; b < f->body.geometry.field[0]; b++)
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
             uint32_t entry = slot_get(f->body.bytes, b, slot, width);
             expect(!entry || !found);

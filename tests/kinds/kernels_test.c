@@ -287,7 +287,7 @@ static void shape_lines(struct trial *t, bool may_lie_together, struct rng *rng)
     s->bits = 1 + (unsigned)rng_below(rng, 16);
     s->size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
     const uint64_t field[] = { s->size, s->parts, s->bits, s->together };
-    memcpy(t->body.field, field, sizeof field);
+    memcpy(t->body.geometry.field, field, sizeof field);
     t->body.table = lines_table(s->bits);
     place_body(t, s->parts * s->size * 64);
 }
@@ -311,7 +311,7 @@ static void try_bloom(enum cpu cpu, struct trial *t, struct rng *rng)
     scene("%s, bloom: %llu bits, %u a key", cpu_name(cpu), (unsigned long long)s->size,
           s->bits);
     const uint64_t field[] = { s->size, s->bits };
-    memcpy(t->body.field, field, sizeof field);
+    memcpy(t->body.geometry.field, field, sizeof field);
     place_body(t, (s->size + 7) / 8);
     check_bloom_kind(cpu_loops[cpu].bloom, bloom_add_atomic, t, bloom_bits);
 }
@@ -383,7 +383,7 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     scene("%s, cuckoo: %llu buckets, %u bits", cpu_name(cpu), (unsigned long long)s->size,
           s->bits);
     const uint64_t field[] = { s->size, s->bits };
-    memcpy(t->body.field, field, sizeof field);
+    memcpy(t->body.geometry.field, field, sizeof field);
     place_body(t, s->size / 2 * s->bits + 8);
     plant(t, rng);
     for (size_t i = 0; i < t->n; i++)

@@ -47,20 +47,21 @@ static bool holds(const char *what, const perhaps_filter *f, uint64_t seed, doub
     if (rate <= exact)
         return true;
     printf("%s of %" PRIu64 " keys at %g, seed %" PRIu64 ": %s, its rate is %.3f of that\n",
-           f->kind->about.name, f->geometry.capacity, f->geometry.fpr, seed, what, rate);
+           f->kind->about.name, f->body.geometry.capacity, f->body.geometry.fpr, seed, what,
+           rate);
     return false;
 }
 
 /* Returns the rate of the filter's actual bits, all of which are read. */
 static double rate_of(const perhaps_filter *f)
 {
-    return f->kind->measure(f, UINT64_MAX).fpr / f->geometry.fpr;
+    return f->kind->measure(f, UINT64_MAX).fpr / f->body.geometry.fpr;
 }
 
 static bool try_seed(perhaps_filter *f, uint64_t seed, const struct perhaps_keys *keys,
                      struct tally *tally)
 {
-    size_t capacity = (size_t)f->geometry.capacity;
+    size_t capacity = (size_t)f->body.geometry.capacity;
     struct perhaps_keys first = some_keys(keys, 0, capacity);
     struct perhaps_keys rest = some_keys(keys, capacity, keys->count - capacity);
     reseed(f, seed);

@@ -77,8 +77,9 @@ static uint64_t row_of(const struct where *w, uint64_t row_bits, const uint8_t *
 static void change_slots(perhaps_filter *f, const struct perhaps_keys *keys, size_t i,
                          const struct where *w)
 {
-    const uint64_t row_bits = f->geometry.field[ROW_BITS];
-    const uint64_t value_bits = f->geometry.field[VALUE_BITS], bits = row_bits - value_bits;
+    const uint64_t row_bits = f->body.geometry.field[ROW_BITS];
+    const uint64_t value_bits = f->body.geometry.field[VALUE_BITS],
+                   bits = row_bits - value_bits;
     unsigned touched = 63;
     while (!((w->key.mark | 1) >> touched & 1))
         touched--;
@@ -112,11 +113,11 @@ static void try_loops(size_t n, unsigned row_bits, unsigned value_bits)
     scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, n + 100);
     struct perhaps_keys added = some_keys(&keys, 0, n);
     scoped_filter *f = built_filter(&options, &added);
-    expect(f->geometry.field[ROW_BITS] == row_bits);
+    expect(f->body.geometry.field[ROW_BITS] == row_bits);
     for (size_t i = 0; i < n; i++) {
         struct keyhash hash;
         expect(hasher_one(&f->hasher, key_at(&keys, i), keys.key_nbytes, &hash));
-        struct where w = where_is(f->geometry.field, f->body.bytes, hash);
+        struct where w = where_is(f->body.geometry.field, f->body.bytes, hash);
         unsigned *tried = w.bumped ? &bumped : w.start % 1024 >= 961 ? &leaving : &others;
         if ((*tried)++ >= 2)
             continue;
@@ -148,7 +149,7 @@ static void ask_at_the_end(perhaps_filter *f, perhaps_filter *scalar, struct rng
     struct keyhash keys[ASKED];
     bool answer[ASKED], wanted[ASKED];
     uint32_t value[ASKED], wanted_value[ASKED];
-    for (uint64_t i = 0; i < f->geometry.body_nbytes; i++)
+    for (uint64_t i = 0; i < f->body.geometry.body_nbytes; i++)
         f->body.bytes[i] = (uint8_t)rng_below(rng, 256);
     for (unsigned i = 0; i < ASKED; i++)
         keys[i] = (struct keyhash){ i % 4 ? ~(rng_next(rng) >> 8 * (i % 4 + 2)) : rng_next(rng),
@@ -182,17 +183,16 @@ TEST(test_end_of_body)
              value_bits += 4)
             for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
                 perhaps_filter f = { .kind = &kind_ribbon, .cpu = cpu_choose() };
-                f.geometry = (struct geometry){ .capacity = 1000, .fpr = 0.5 };
-                uint64_t *field = f.geometry.field;
+                f.body.geometry = (struct geometry){ .capacity = 1000, .fpr = 0.5 };
+                uint64_t *field = f.body.geometry.field;
                 field[ROW_BITS] = row_bits;
                 field[VALUE_BITS] = value_bits;
                 memcpy(field + LAST_SLOTS, layers[i], sizeof layers[i]);
                 scene("rows of %ju bits, values of %ju, layers %zu", (uintmax_t)row_bits,
                       (uintmax_t)value_bits, i);
-                expect_success(kind_ribbon.set_geometry(&f.geometry));
-                expect(f.geometry.body_nbytes <= ROOM);
-                memcpy(f.body.field, field, sizeof f.body.field);
-                f.body.bytes = room + ROOM - f.geometry.body_nbytes;
+                expect_success(kind_ribbon.set_geometry(&f.body.geometry));
+                expect(f.body.geometry.body_nbytes <= ROOM);
+                f.body.bytes = room + ROOM - f.body.geometry.body_nbytes;
                 perhaps_filter scalar = f;
                 scalar.cpu = CPU_SCALAR;
                 kind_ribbon.bind(&f);

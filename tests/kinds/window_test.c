@@ -461,7 +461,7 @@ static void do_add(struct model *m, size_t key)
 {
     const perhaps_filter *newest = m->f->parts.part[m->f->parts.count - 1];
     bool unless_present = rng_below(&m->rng, 2), was_present = false;
-    uint64_t period = m->f->geometry.field[2];
+    uint64_t period = m->f->body.geometry.field[2];
     bool full = period && newest->counters->keys >= period;
     const void *bytes = key_at(&m->keys, key);
     bool had = perhaps_contains(m->f, bytes, m->keys.key_nbytes);
@@ -477,7 +477,7 @@ static void do_add(struct model *m, size_t key)
 
 static void do_pass_time(struct model *m)
 {
-    uint64_t period = m->f->geometry.field[3];
+    uint64_t period = m->f->body.geometry.field[3];
     if (!period) {
         if (!m->options.window.keys && rng_below(&m->rng, 3) == 0) {
             expect_success(perhaps_rotate(m->f));

@@ -198,7 +198,7 @@ TEST(test_parts_without_room)
     double fpr = PERHAPS_FPR_MIN;
     for (size_t part = 0; part < f->parts.count; part++) {
         memcpy(file.at + at_section(AT_FPR, part + 1), &fpr, sizeof fpr);
-        f->parts.part[part]->geometry.key_limit = 0; /* as if the file had been opened */
+        f->parts.part[part]->body.geometry.key_limit = 0; /* as if the file had been opened */
         filter_reset_room(f->parts.part[part]);
     }
     expect_error(open_resealed(&file), PERHAPS_ERR_DAMAGED);

@@ -119,8 +119,8 @@ TEST_EACH(test_as_built, folds)
     fill(f, &keys);
     expect_success(perhaps_shrink_save(f, NULL, path.text));
     scoped_filter *small = open_file(path.text, &load_it);
-    expect_success(
-        filter_make(small->kind, &small->geometry, &small->hasher, NULL, true, false, &made));
+    expect_success(filter_make(small->kind, &small->body.geometry, &small->hasher, NULL, true,
+                               false, &made));
     scoped_filter *built = made;
     fill(built, &keys);
     filter_be_like(built, small); /* which tells, too, that its count is an estimate */

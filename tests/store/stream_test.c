@@ -336,8 +336,8 @@ TEST_EACH(test_digest_sees_each_bit, any_kind)
 {
     scoped_filter *f = some_filter(kind, 300), *copy = clone_of(f);
     perhaps_filter *part = copy->parts.count ? copy->parts.part[copy->parts.count - 1] : copy;
-    size_t from = part->state ? part->geometry.body_nbytes - 64 * LINE_NBYTES : 0;
-    for (size_t at = from; at < part->geometry.body_nbytes - LINE_NBYTES; at += 7) {
+    size_t from = part->state ? part->body.geometry.body_nbytes - 64 * LINE_NBYTES : 0;
+    for (size_t at = from; at < part->body.geometry.body_nbytes - LINE_NBYTES; at += 7) {
         part->body.bytes[at] ^= 1;
         expect(perhaps_equal(f, copy) == same_digest(f, copy));
         part->body.bytes[at] ^= 1;

@@ -267,7 +267,7 @@ static void merge_some(perhaps_filter *f, const perhaps_filter *other)
  * removed again. */
 static void exercise_integers(perhaps_filter *f, uint64_t seed)
 {
-    const uint64_t low = f->geometry.field[0], range = f->geometry.field[1] - low + 1;
+    const uint64_t low = f->body.geometry.field[0], range = f->body.geometry.field[1] - low + 1;
     struct perhaps_hashed hashed[KEYS] = { 0 };
     struct perhaps_keys keys = perhaps_keys_hashed(hashed, KEYS);
     size_t removed;

@@ -74,7 +74,7 @@ static struct fill bitmap_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     (void)most_nbytes;
     double keys = (double)counter_get(&f->counters->keys);
-    return (struct fill){ .load = fmin(keys / (double)range_of(&f->geometry), 1) };
+    return (struct fill){ .load = fmin(keys / (double)range_of(&f->body.geometry), 1) };
 }
 
 /* ---- Loops ----------------------------------------------------------------------------- */
@@ -88,8 +88,8 @@ struct spot {
 
 static ALWAYS_INLINE struct spot spot_of(const struct body *b, struct keyhash key)
 {
-    uint64_t low = b->field[LOW], offset = key.place - low;
-    bool exists = (offset <= b->field[HIGH] - low) & !key.mark;
+    uint64_t low = b->geometry.field[LOW], offset = key.place - low;
+    bool exists = (offset <= b->geometry.field[HIGH] - low) & !key.mark;
     offset = exists ? offset : 0;
     return (struct spot){ (uint64_t *)(void *)b->bytes + offset / CELL_NBITS,
                           (unsigned)(offset % CELL_NBITS), exists };
@@ -283,16 +283,16 @@ static uint64_t count_bits(const uint8_t *bytes, uint64_t nbits)
 static int bitmap_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     uint8_t *bytes = f->body.bytes;
-    for (uint64_t at = 0; at < f->geometry.body_nbytes; at += sizeof(uint64_t))
+    for (uint64_t at = 0; at < f->body.geometry.body_nbytes; at += sizeof(uint64_t))
         store64(bytes + at, load64(bytes + at) | load64(other->body.bytes + at));
-    f->counters->keys = count_bits(bytes, range_of(&f->geometry));
+    f->counters->keys = count_bits(bytes, range_of(&f->body.geometry));
     return 0;
 }
 
 static void intersect(perhaps_filter *f, const perhaps_filter *other)
 {
     cells_keep_common(f, other);
-    f->counters->keys = count_bits(f->body.bytes, range_of(&f->geometry));
+    f->counters->keys = count_bits(f->body.bytes, range_of(&f->body.geometry));
 }
 
 static void bitmap_picking(const struct geometry *g, struct picking *m)
@@ -308,7 +308,7 @@ static void bitmap_count_picked(const perhaps_filter *a, uint64_t a_factor,
     (void)a_factor;
     (void)b_factor;
     const uint8_t *in_a = a->body.bytes, *in_b = b->body.bytes;
-    const uint64_t line_nbits = 8 * LINE_NBYTES, nbits = range_of(&a->geometry);
+    const uint64_t line_nbits = 8 * LINE_NBYTES, nbits = range_of(&a->body.geometry);
     uint64_t whole = nbits / line_nbits * LINE_NBYTES, left = nbits % line_nbits;
     cells_count(a, b, whole, picked);
     picked->a += count_bits(in_a + whole, left);

@@ -121,14 +121,14 @@ static struct fill ribbon_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     (void)most_nbytes;
     double keys = (double)f->counters->keys;
-    return (struct fill){ .load = fmin(keys / slots_of(&f->geometry), 1),
-                          .fpr = ribbon_predict(&f->geometry, keys) };
+    return (struct fill){ .load = fmin(keys / slots_of(&f->body.geometry), 1),
+                          .fpr = ribbon_predict(&f->body.geometry, keys) };
 }
 
-/* Returns the loops for a body, whose fields are complete. */
-static struct loops loops_of(const struct body *b, enum cpu cpu)
+/* Returns the loops for a geometry. */
+static struct loops loops_of(const struct geometry *g, enum cpu cpu)
 {
-    const uint64_t *field = b->field, bits = field[ROW_BITS] - field[VALUE_BITS];
+    const uint64_t *field = g->field, bits = field[ROW_BITS] - field[VALUE_BITS];
     bool narrow = field[ROW_BITS] <= RIBBON_GROUP, byte = bits == RIBBON_GROUP;
     enum ribbon_width width = narrow                     ? (byte ? RIBBON_BYTE : RIBBON_NARROW)
                               : bits <= 2 * RIBBON_GROUP ? RIBBON_WIDE
@@ -145,19 +145,18 @@ static struct loops loops_of(const struct body *b, enum cpu cpu)
 
 static void ribbon_bind(perhaps_filter *f)
 {
-    uint64_t *field = f->body.field, slots = field[LAST_SLOTS];
+    const uint64_t *field = f->body.geometry.field;
+    uint64_t slots = field[LAST_SLOTS];
     for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
         slots += field[SLOTS + i];
-    field[THRESHOLDS_AT] = slots / 8 * field[ROW_BITS];
-    field[UNIT_NBYTES] =
-        field[ROW_BITS] * (field[ROW_BITS] <= RIBBON_GROUP ? RIBBON_WINDOW : RIBBON_STRIPE) / 8;
-    f->loops = loops_of(&f->body, f->cpu);
+    f->body.table = f->body.bytes + slots / 8 * field[ROW_BITS];
+    f->loops = loops_of(&f->body.geometry, f->cpu);
 }
 
 static void ribbon_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
-    const uint64_t *field = f->body.field, row_bits = field[ROW_BITS];
-    const uint8_t *blocks = f->body.bytes, *thresholds = blocks + field[THRESHOLDS_AT];
+    const uint64_t *field = f->body.geometry.field, row_bits = field[ROW_BITS];
+    const uint8_t *blocks = f->body.bytes, *thresholds = f->body.table;
     uint64_t start = 0, slots = 0;
     bool bumped = true;
     for (unsigned i = 0; bumped && i < RIBBON_LAYERS_MOST && field[SLOTS + i]; i++) {
@@ -195,7 +194,8 @@ static int enlarge(struct geometry *g)
 static void look_up(const perhaps_filter *f, const struct keyhash *keys, size_t n,
                     uint32_t *value, bool *answer)
 {
-    unsigned bits = (unsigned)(f->geometry.field[ROW_BITS] - f->geometry.field[VALUE_BITS]);
+    unsigned bits =
+        (unsigned)(f->body.geometry.field[ROW_BITS] - f->body.geometry.field[VALUE_BITS]);
     cpu_loops[cpu_that_counts(f->cpu)].ribbon->look_up(&f->body, keys, n, value, answer);
     for (size_t i = 0; i < n; i++)
         value[i] = (uint32_t)((uint64_t)value[i] >> bits);

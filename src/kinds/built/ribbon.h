@@ -6,14 +6,11 @@
 #include "../../filter/filter.h"
 
 /* The fields.  SLOTS is the first of RIBBON_LAYERS_MOST fields: the slots of each layer, and 0
- * behind the last one.  LAST_SLOTS are those of the layer that bumps no key. */
+ * behind the last one.  LAST_SLOTS are those of the layer that bumps no key.
+ *
+ * The table of the body, for the loops, are the thresholds of the first layer: they lie in the
+ * body, behind the blocks of all layers. */
 enum { ROW_BITS, VALUE_BITS, SALT, LAST_SLOTS, SLOTS };
-
-/* What is derived, for the loops alone. */
-enum {
-    UNIT_NBYTES = PERHAPS_FIELDS_MAX - 2, /* of a block, or of a stripe if rows have groups */
-    THRESHOLDS_AT, /* where in the body the thresholds of the first layer begin */
-};
 
 enum {
     RIBBON_LAYERS_MOST = 6,

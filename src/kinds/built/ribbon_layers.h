@@ -22,12 +22,12 @@ static LOOP_INLINE struct layer layer_at(const struct body *b, enum ribbon_width
                                          unsigned number, const uint8_t *blocks,
                                          const uint8_t *thresholds)
 {
-    const uint64_t row_bits = width == RIBBON_BYTE ? RIBBON_GROUP : b->field[ROW_BITS];
-    const uint64_t value_bits = width == RIBBON_BYTE ? 0 : b->field[VALUE_BITS];
-    uint64_t slots = number < RIBBON_LAYERS_MOST ? b->field[SLOTS + number] : 0;
+    const uint64_t row_bits = width == RIBBON_BYTE ? RIBBON_GROUP : b->geometry.field[ROW_BITS];
+    const uint64_t value_bits = width == RIBBON_BYTE ? 0 : b->geometry.field[VALUE_BITS];
+    uint64_t slots = number < RIBBON_LAYERS_MOST ? b->geometry.field[SLOTS + number] : 0;
     bool bumps = slots > 0;
     if (!bumps)
-        slots = b->field[LAST_SLOTS];
+        slots = b->geometry.field[LAST_SLOTS];
     unsigned stripe = ribbon_stripe(slots);
     return (struct layer){ .blocks = blocks,
                            .thresholds = thresholds,
@@ -42,7 +42,7 @@ static LOOP_INLINE struct layer layer_at(const struct body *b, enum ribbon_width
 
 static LOOP_INLINE struct layer first_layer(const struct body *b, enum ribbon_width width)
 {
-    return layer_at(b, width, 0, b->bytes, b->bytes + b->field[THRESHOLDS_AT]);
+    return layer_at(b, width, 0, b->bytes, b->table);
 }
 
 static LOOP_INLINE struct layer next_layer(const struct body *b, enum ribbon_width width,
@@ -57,9 +57,10 @@ static LOOP_INLINE struct layer next_layer(const struct body *b, enum ribbon_wid
 static LOOP_INLINE struct layer swift_layer(const struct body *b, enum ribbon_width width)
 {
     struct layer layer = first_layer(b, width);
-    layer.slots = b->field[SLOTS];
+    layer.slots = b->geometry.field[SLOTS];
     layer.stripe = RIBBON_STRIPE_BITS;
-    layer.unit_nbytes = width == RIBBON_BYTE ? RIBBON_WINDOW : b->field[UNIT_NBYTES];
+    if (width >= RIBBON_WIDE)
+        layer.unit_nbytes = b->geometry.field[ROW_BITS] << (RIBBON_STRIPE_BITS - 3);
     return layer;
 }
 
@@ -70,7 +71,7 @@ static LOOP_INLINE uint64_t start_of(const struct body *b, const struct layer *l
 {
     if (LIKELY(layer->bumps))
         return scale64(key->place, layer->slots);
-    *key = ribbon_last(*key, b->field[SALT]);
+    *key = ribbon_last(*key, b->geometry.field[SALT]);
     return ribbon_last_start(*key, layer->slots);
 }
 

@@ -381,8 +381,8 @@ static LOOP_INLINE struct sum find_in_layers(const struct body *b, struct keyhas
 /* Finds a key in any layer of any filter. */
 static NOINLINE struct sum find_any(const struct body *b, struct keyhash key)
 {
-    return find_in_layers(b, key,
-                          b->field[ROW_BITS] <= RIBBON_GROUP ? RIBBON_NARROW : RIBBON_WIDE);
+    return find_in_layers(
+        b, key, b->geometry.field[ROW_BITS] <= RIBBON_GROUP ? RIBBON_NARROW : RIBBON_WIDE);
 }
 
 static NOINLINE bool ribbon_contains_any(const struct body *b, struct keyhash key)
@@ -438,7 +438,7 @@ static LOOP_INLINE size_t ribbon_contains_all(const struct body *b, const struct
 static void ribbon_rows(const struct body *b, const struct keyhash *keys, size_t n,
                         uint32_t *row, bool *answer)
 {
-    const uint32_t all = (uint32_t)((UINT64_C(1) << b->field[ROW_BITS]) - 1);
+    const uint32_t all = (uint32_t)((UINT64_C(1) << b->geometry.field[ROW_BITS]) - 1);
     for (size_t i = 0; i < n; i++) {
         struct sum found = find_any(b, keys[i]);
         row[i] = found.row & all;

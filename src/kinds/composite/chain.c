@@ -110,9 +110,9 @@ static int append_layer(perhaps_filter *f)
     struct geometry layer = { 0 };
     if (f->parts.count == PERHAPS_LAYERS_MAX)
         return PERHAPS_ERR_LAYERS;
-    struct perhaps_options options = layer_options(&f->geometry);
-    int error = plan_layer(&f->geometry, f->parts.count, &layer);
-    return error ? error : parts_append(f, f->geometry.base, &layer, &options);
+    struct perhaps_options options = layer_options(&f->body.geometry);
+    int error = plan_layer(&f->body.geometry, f->parts.count, &layer);
+    return error ? error : parts_append(f, f->body.geometry.base, &layer, &options);
 }
 
 /* How many removals left a stale entry. */
@@ -134,7 +134,7 @@ static bool is_spent(const perhaps_filter *layer)
 {
     enum { COPIES_SHARE = 16, SMALL = 4096 };
     const uint64_t keys = counter_get(&layer->counters->keys);
-    const uint64_t capacity = layer->geometry.capacity;
+    const uint64_t capacity = layer->body.geometry.capacity;
     return keys >= capacity / 2 ||
            (layer->removes && (keys >= capacity / COPIES_SHARE || capacity <= SMALL));
 }
@@ -252,16 +252,16 @@ static double chain_predict(const struct geometry *g, double keys)
 static int begin(perhaps_filter *f, const struct perhaps_options *options)
 {
     (void)options;
-    const struct geometry *first = f->geometry.first;
-    struct perhaps_options own = layer_options(&f->geometry);
-    return first ? parts_append(f, f->geometry.base, first, &own) : append_layer(f);
+    const struct geometry *first = f->body.geometry.first;
+    struct perhaps_options own = layer_options(&f->body.geometry);
+    return first ? parts_append(f, f->body.geometry.base, first, &own) : append_layer(f);
 }
 
 static int chain_attach(perhaps_filter *f)
 {
-    if (!parts_attach(f, f->geometry.base))
+    if (!parts_attach(f, f->body.geometry.base))
         return PERHAPS_ERR_DAMAGED;
-    const struct filter_kind *base = f->geometry.base;
+    const struct filter_kind *base = f->body.geometry.base;
     f->removes = base->remove && !f->is_set;
     f->counts = base->count && !f->is_set;
     return 0;
@@ -304,7 +304,7 @@ static uint64_t chain_count(const perhaps_filter *f, const struct keyhash *key)
 static size_t confirm(const perhaps_filter *f, size_t end, const struct keyhash *keys, size_t n,
                       bool *answer)
 {
-    const struct filter_kind *base = f->geometry.base;
+    const struct filter_kind *base = f->body.geometry.base;
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         const bool perhaps = answer[i];
@@ -322,7 +322,7 @@ static size_t confirm(const perhaps_filter *f, size_t end, const struct keyhash 
 static int grow_for_copy(perhaps_filter *f, const perhaps_filter *layer,
                          const struct keyhash *key)
 {
-    const struct filter_kind *base = f->geometry.base;
+    const struct filter_kind *base = f->body.geometry.base;
     if (base->copies_most && base->count && chain_count(f, key) >= base->copies_most)
         return PERHAPS_ERR_COPIES;
     const int error = grow(f, layer);
@@ -342,7 +342,7 @@ static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct 
         memset(answer, false, n);
     else
         found = parts_contain(f, 0, count - 1, keys, ahead, n, answer);
-    if (found && f->shared && f->geometry.base->holds)
+    if (found && f->shared && f->body.geometry.base->holds)
         found = confirm(f, count - 1, keys, n, answer);
     int error = found ? parts_add_missing(layer, keys, n, unless_present, answer, done)
                       : filter_add_hashed(layer, keys, ahead, n, unless_present, answer, done);
@@ -409,7 +409,7 @@ static int chain_merge(perhaps_filter *f, const perhaps_filter *other)
         const perhaps_filter *layer = other->parts.part[i];
         if (i < f->parts.count)
             error = parts_unite(f, i, layer);
-        else if (layer->geometry.fpr > layer_fpr(f->geometry.fpr, i))
+        else if (layer->body.geometry.fpr > layer_fpr(f->body.geometry.fpr, i))
             error = PERHAPS_ERR_MISMATCH; /* no chain of this geometry made it */
         else
             error = parts_append_copy(f, layer);
@@ -424,7 +424,7 @@ static int chain_merge(perhaps_filter *f, const perhaps_filter *other)
 /* Each layer keeps its share of the fpr. */
 static double part_fpr(const perhaps_filter *f, size_t i, double fpr)
 {
-    return f->parts.part[i]->geometry.fpr * (fpr / f->geometry.fpr);
+    return f->parts.part[i]->body.geometry.fpr * (fpr / f->body.geometry.fpr);
 }
 
 static const struct composite composite = {

@@ -88,7 +88,7 @@ int parts_unite(perhaps_filter *f, size_t number, const perhaps_filter *other)
     int error = filter_copy(other, &f->hasher, &f->allocator, f->shared, &copy);
     if (error)
         return error;
-    copy->geometry = part->geometry; /* with the limits of this filter */
+    copy->body.geometry = part->body.geometry; /* with the limits of this filter */
     parts_mark(copy);
     f->parts.part[number] = copy;
     error = filter_unite(copy, part);

@@ -115,23 +115,23 @@ static int window_set_geometry(struct geometry *g)
 
 static int begin(perhaps_filter *f, const struct perhaps_options *options)
 {
-    struct geometry own = { 0 }, *generation = f->geometry.first;
+    struct geometry own = { 0 }, *generation = f->body.geometry.first;
     int error = 0;
     if (!generation) {
         generation = &own;
-        error = plan_generation(&f->geometry, options, generation);
+        error = plan_generation(&f->body.geometry, options, generation);
     }
     if (!error)
-        error = parts_append(f, f->geometry.base, generation, options);
-    while (!error && f->parts.count < f->geometry.field[GENERATIONS])
+        error = parts_append(f, f->body.geometry.base, generation, options);
+    while (!error && f->parts.count < f->body.geometry.field[GENERATIONS])
         error = parts_append_like(f, f->parts.part[0]);
     return error;
 }
 
 static int window_attach(perhaps_filter *f)
 {
-    bool complete = f->parts.count == f->geometry.field[GENERATIONS];
-    return complete && parts_attach(f, f->geometry.base) ? 0 : PERHAPS_ERR_DAMAGED;
+    bool complete = f->parts.count == f->body.geometry.field[GENERATIONS];
+    return complete && parts_attach(f, f->body.geometry.base) ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 static void window_clear(perhaps_filter *f)
@@ -183,7 +183,7 @@ static void rotate(perhaps_filter *f)
 static uint64_t periods_passed(const perhaps_filter *f, uint64_t now)
 {
     const struct clock *clock = clock_of(f);
-    uint64_t period = f->geometry.field[PERIOD_TIME];
+    uint64_t period = f->body.geometry.field[PERIOD_TIME];
     return period && clock->is_set && now > clock->began ? (now - clock->began) / period : 0;
 }
 
@@ -197,13 +197,13 @@ static size_t gone(const perhaps_filter *f, uint64_t now)
 static int advance(perhaps_filter *f, uint64_t now)
 {
     struct clock *clock = clock_of(f);
-    if (!f->geometry.field[PERIOD_TIME])
+    if (!f->body.geometry.field[PERIOD_TIME])
         return PERHAPS_ERR_UNSUPPORTED;
     if (!clock->is_set)
         *clock = (struct clock){ .is_set = 1, .began = now };
     for (size_t n = gone(f, now); n > 0; n--)
         rotate(f);
-    clock->began += periods_passed(f, now) * f->geometry.field[PERIOD_TIME];
+    clock->began += periods_passed(f, now) * f->body.geometry.field[PERIOD_TIME];
     return 0;
 }
 
@@ -212,7 +212,7 @@ static int advance(perhaps_filter *f, uint64_t now)
 static int set_back(perhaps_filter *f, uint64_t now)
 {
     struct clock *clock = clock_of(f);
-    if (!f->geometry.field[PERIOD_TIME])
+    if (!f->body.geometry.field[PERIOD_TIME])
         return PERHAPS_ERR_UNSUPPORTED;
     if (clock->is_set && now < clock->began)
         clock->began = now;
@@ -222,14 +222,14 @@ static int set_back(perhaps_filter *f, uint64_t now)
 /* The fields of a file may be so large that the product is not below 2^64. */
 static uint64_t time_remembered(const perhaps_filter *f)
 {
-    uint64_t period = f->geometry.field[PERIOD_TIME], periods = f->parts.count - 1;
+    uint64_t period = f->body.geometry.field[PERIOD_TIME], periods = f->parts.count - 1;
     return period > UINT64_MAX / periods ? UINT64_MAX : period * periods;
 }
 
 static bool newest_began(const perhaps_filter *f, uint64_t *began)
 {
     const struct clock *clock = clock_of(f);
-    bool known = f->geometry.field[PERIOD_TIME] && clock->is_set;
+    bool known = f->body.geometry.field[PERIOD_TIME] && clock->is_set;
     *began = known ? clock->began : 0;
     return known;
 }
@@ -238,7 +238,8 @@ static bool newest_began(const perhaps_filter *f, uint64_t *began)
  * first if it is time.  Returns at least 1 for n > 0; the generation may refuse that key. */
 static size_t room(perhaps_filter *f, size_t n)
 {
-    uint64_t period = f->geometry.field[PERIOD_KEYS], limit = newest(f)->geometry.key_limit;
+    uint64_t period = f->body.geometry.field[PERIOD_KEYS],
+             limit = newest(f)->body.geometry.key_limit;
     if (!period)
         return n;
     /* keys that are "perhaps there" are not counted, so the key limit may be less */
@@ -256,7 +257,7 @@ static size_t room(perhaps_filter *f, size_t n)
  * goes by that alone. */
 static bool is_used_up(const perhaps_filter *f)
 {
-    return f->geometry.field[PERIOD_KEYS] && newest(f)->counters->keys;
+    return f->body.geometry.field[PERIOD_KEYS] && newest(f)->counters->keys;
 }
 
 /* Adds keys to the newest generation.  With 'unless_present', leaves out those that an older

@@ -101,7 +101,7 @@ static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t 
                        uint64_t *line)
 {
     for (size_t i = 0; i < n; i++)
-        line[i] = scale64(keys[i].place, b->field[BAND_LINES]);
+        line[i] = scale64(keys[i].place, b->geometry.field[BAND_LINES]);
     return n;
 }
 
@@ -113,7 +113,7 @@ static ALWAYS_INLINE bool line_add_atomic(const struct body *b, uint8_t *line, u
     uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     bool all = true;
-    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
+    for (unsigned i = 0; i < b->geometry.field[LINE_BITS]; i++) {
         uint32_t *at = &words[walk.word];
         uint32_t bit = UINT32_C(1) << blocked_bit(walk.factor, i);
         if (!(__atomic_load_n(at, __ATOMIC_RELAXED) & bit))
@@ -132,15 +132,15 @@ size_t blocked_add_atomic(const struct body *b, const struct keyhash *keys,
 static void blocked_bind(perhaps_filter *f)
 {
     const struct line_loops *lines = cpu_loops[f->cpu].lines;
-    f->loops = f->geometry.field[BANDS] > 1 ? lines->several : lines->one;
-    f->loops.lines = f->geometry.field[BANDS] > 1 ? NULL : lines_of;
-    f->body.table = lines_table(f->geometry.field[LINE_BITS]);
-    if (f->shared && !f->writers) {
+    f->loops = f->body.geometry.field[BANDS] > 1 ? lines->several : lines->one;
+    f->loops.lines = f->body.geometry.field[BANDS] > 1 ? NULL : lines_of;
+    f->body.table = lines_table(f->body.geometry.field[LINE_BITS]);
+    if (f->shared && !f->body.writers) {
         f->loops.add = blocked_add_atomic;
         f->loops.add_one_shared = NULL;
     }
-    if (f->writers)
-        owners_divide(f->writers, f->geometry.field[BAND_LINES]);
+    if (f->body.writers)
+        owners_divide(f->body.writers, f->body.geometry.field[BAND_LINES]);
 }
 
 static size_t blocked_writers_nbytes(const struct geometry *g)
@@ -175,7 +175,7 @@ static void blocked_add_one(perhaps_filter *f, struct keyhash key, bool *answer)
 /* Adds keys in several threads. */
 static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
-    const uint64_t *field = f->geometry.field;
+    const uint64_t *field = f->body.geometry.field;
     struct waiting w;
     waiting_begin(&w, f, cpu_loops[f->cpu].lines->add_found, n, answer);
     if (field[BANDS] == 1)
@@ -189,7 +189,7 @@ static int blocked_add(perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                        size_t *done)
 {
-    if (!f->writers)
+    if (!f->body.writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
     if (n == 1)
         blocked_add_one(f, *keys, answer);

@@ -128,7 +128,7 @@ static unsigned line_set(const uint8_t *line)
 static double share_set(const perhaps_filter *f, uint64_t most_nbytes)
 {
     double ones = 0, cells = 0;
-    for (struct sample s = sample_begin(f->geometry.body_nbytes, most_nbytes);
+    for (struct sample s = sample_begin(f->body.geometry.body_nbytes, most_nbytes);
          sample_next(&s);) {
         for (uint64_t at = s.offset; at < s.end; at += LINE_NBYTES)
             ones += line_set(f->body.bytes + at);
@@ -139,7 +139,7 @@ static double share_set(const perhaps_filter *f, uint64_t most_nbytes)
 
 static double rate_with(const perhaps_filter *f, const struct keyhash *key)
 {
-    const struct geometry *g = &f->geometry;
+    const struct geometry *g = &f->body.geometry;
     double ones = round(share_set(f, UINT64_MAX) * 8.0 * (double)g->body_nbytes);
     uint64_t place = key->place;
     for (uint64_t i = 0; i < g->field[KEY_BITS]; i++) {
@@ -154,7 +154,8 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
 static struct fill bloom_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     double load = share_set(f, most_nbytes);
-    return (struct fill){ .load = load, .fpr = pow(load, (double)f->geometry.field[KEY_BITS]) };
+    return (struct fill){ .load = load,
+                          .fpr = pow(load, (double)f->body.geometry.field[KEY_BITS]) };
 }
 
 static size_t bloom_writers_nbytes(const struct geometry *g)
@@ -186,8 +187,8 @@ static enum shared_add add_one_shared(const struct body *b, struct keyhash key, 
     uint64_t place = key.place;
     if (!count_below(count, most))
         return SHARED_NO_ROOM;
-    for (uint64_t k = 0; k < b->field[KEY_BITS]; k++) {
-        const uint64_t bit = scale64(place, b->field[NBITS]);
+    for (uint64_t k = 0; k < b->geometry.field[KEY_BITS]; k++) {
+        const uint64_t bit = scale64(place, b->geometry.field[NBITS]);
         const uint64_t region = owners_region(owners, bit / 8);
         struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 };
         bool was_set = true;
@@ -206,7 +207,7 @@ static enum shared_add add_one_shared(const struct body *b, struct keyhash key, 
 /* Adds keys in several threads. */
 static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
-    const uint64_t *field = f->geometry.field;
+    const uint64_t *field = f->body.geometry.field;
     struct waiting w;
     waiting_begin(&w, f, add_found, n, answer);
     for (size_t i = 0; i < n; i++) {
@@ -238,10 +239,10 @@ size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
 static void bloom_bind(perhaps_filter *f)
 {
     f->loops = *cpu_loops[f->cpu].bloom;
-    if (f->shared && !f->writers)
+    if (f->shared && !f->body.writers)
         f->loops.add = bloom_add_atomic;
-    if (f->writers) { /* regions are of whole bytes: two threads must not write one byte */
-        owners_divide(f->writers, f->geometry.body_nbytes);
+    if (f->body.writers) { /* regions are of whole bytes: two threads must not write one byte */
+        owners_divide(f->body.writers, f->body.geometry.body_nbytes);
         f->loops.add_one_shared = add_one_shared;
     }
 }
@@ -249,7 +250,7 @@ static void bloom_bind(perhaps_filter *f)
 static int bloom_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    if (!f->writers)
+    if (!f->body.writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
     if (!owners_add_alone(f, keys, n, answer))
         add_sorted(f, keys, n, answer);
@@ -259,7 +260,7 @@ static int bloom_add(perhaps_filter *f, const struct keyhash *keys, const struct
 
 static void bloom_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
-    const uint64_t *field = f->geometry.field;
+    const uint64_t *field = f->body.geometry.field;
     for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
         reads_add(r, f->body.bytes + scale64(key.place, field[NBITS]) / 8, 1);
         key.place = bloom_next_place(key.place, key.mark);
@@ -271,7 +272,7 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other)
 {
     const double one = filter_different(f), two = filter_different(other);
     struct picked both = { 0 };
-    uint64_t nbytes = f->geometry.body_nbytes;
+    uint64_t nbytes = f->body.geometry.body_nbytes;
     for (uint64_t at = 0; at < nbytes; at += sizeof(uint64_t))
         store64(f->body.bytes + at,
                 load64(f->body.bytes + at) | load64(other->body.bytes + at));
@@ -288,7 +289,7 @@ void bloom_intersect(perhaps_filter *f, const perhaps_filter *other)
     const uint64_t one = f->counters->keys, two = other->counters->keys;
     struct picked left = { 0 };
     cells_keep_common(f, other);
-    cells_count(f, f, f->geometry.body_nbytes, &left);
+    cells_count(f, f, f->body.geometry.body_nbytes, &left);
     filter_count_common(f, one < two ? one : two, left.a);
 }
 

@@ -16,7 +16,7 @@ static ALWAYS_INLINE void bloom_prefetch_bits(const struct body *b, uint64_t bit
                                               struct keyhash key)
 {
     for (uint64_t i = 0; i < bits; i++) {
-        PREFETCH(bloom_word_of(b, scale64(key.place, b->field[NBITS])));
+        PREFETCH(bloom_word_of(b, scale64(key.place, b->geometry.field[NBITS])));
         key.place = bloom_next_place(key.place, key.mark);
     }
 }
@@ -33,8 +33,8 @@ static LOOP_INLINE bool bloom_add_key(const struct body *b, struct keyhash key, 
 {
     const struct body body = *b; /* add() may write anywhere */
     uint32_t all = 1;
-    for (uint64_t i = 0; i < body.field[KEY_BITS]; i++) {
-        uint64_t bit = scale64(key.place, body.field[NBITS]);
+    for (uint64_t i = 0; i < body.geometry.field[KEY_BITS]; i++) {
+        uint64_t bit = scale64(key.place, body.geometry.field[NBITS]);
         all &=
             add(bloom_word_of(&body, bit), UINT32_C(1) << bit % WORD_NBITS) >> bit % WORD_NBITS;
         key.place = bloom_next_place(key.place, key.mark);
@@ -51,7 +51,7 @@ static LOOP_INLINE size_t bloom_add_all(const struct body *b, const struct keyha
     const struct keyhash *later = keys + near;
     for (size_t i = 0; i < n; i++) {
         later = i == n - near ? ahead : later;
-        bloom_prefetch_bits(b, b->field[KEY_BITS], *later++);
+        bloom_prefetch_bits(b, b->geometry.field[KEY_BITS], *later++);
         answer[i] = bloom_add_key(b, keys[i], add);
         found += answer[i];
     }

@@ -5,7 +5,7 @@
 static void bloom_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        bloom_prefetch_bits(b, b->field[KEY_BITS], keys[i]);
+        bloom_prefetch_bits(b, b->geometry.field[KEY_BITS], keys[i]);
 }
 
 /* Keys are looked up in chunks.  Most absent keys fail at one of their first bits. */
@@ -20,7 +20,7 @@ struct passed {
 /* Returns the bit at a place: 0 or 1. */
 static LOOP_INLINE uint32_t bloom_bit_at(const struct body *b, uint64_t place)
 {
-    uint64_t bit = scale64(place, b->field[NBITS]);
+    uint64_t bit = scale64(place, b->geometry.field[NBITS]);
     return __atomic_load_n(bloom_word_of(b, bit), __ATOMIC_RELAXED) >> bit % WORD_NBITS & 1;
 }
 
@@ -58,7 +58,7 @@ static inline size_t bloom_chunk_contains(const struct body *b, const struct key
                                           const struct keyhash *ahead, size_t n, bool *answer)
 {
     struct passed passed;
-    uint64_t bits = b->field[KEY_BITS], next;
+    uint64_t bits = b->geometry.field[KEY_BITS], next;
     size_t left = 0;
     for (size_t i = 0; i < n; i++) {
         bloom_prefetch_bits(b, 1, ahead[i]);
@@ -95,7 +95,7 @@ static size_t bloom_contains(const struct body *b, const struct keyhash *keys,
  * miss. */
 static bool bloom_contains_one(const struct body *b, struct keyhash key)
 {
-    for (uint64_t i = 0; i < b->field[KEY_BITS]; i++) {
+    for (uint64_t i = 0; i < b->geometry.field[KEY_BITS]; i++) {
         if (!bloom_bit_at(b, key.place))
             return false;
         key.place = bloom_next_place(key.place, key.mark);

@@ -33,7 +33,7 @@ static const uint8_t *smaller(const perhaps_filter *f, uint64_t factor, uint64_t
     const uint8_t *from = f->body.bytes + at * factor;
     if (factor == 1)
         return from;
-    f->kind->folds->fold(&f->geometry, f->cpu, from, buffer, nbytes, factor);
+    f->kind->folds->fold(&f->body.geometry, f->cpu, from, buffer, nbytes, factor);
     return buffer;
 }
 
@@ -43,8 +43,8 @@ void cells_count_smaller(const perhaps_filter *a, uint64_t a_factor, const perha
     enum { PIECE_NBYTES = 4096 };
     _Alignas(LINE_NBYTES) uint8_t of_a[PIECE_NBYTES], of_b[PIECE_NBYTES];
     const struct folds *folds = a->kind->folds;
-    uint64_t unit = folds->unit_nbytes(&a->geometry), most = PIECE_NBYTES / unit * unit;
-    uint64_t nbytes = (a->geometry.body_nbytes - folds->tail_nbytes) / a_factor;
+    uint64_t unit = folds->unit_nbytes(&a->body.geometry), most = PIECE_NBYTES / unit * unit;
+    uint64_t nbytes = (a->body.geometry.body_nbytes - folds->tail_nbytes) / a_factor;
     for (uint64_t at = 0, n; at < nbytes; at += n) {
         n = nbytes - at < most ? nbytes - at : most;
         count_all(a, smaller(a, a_factor, at, n, of_a), smaller(b, b_factor, at, n, of_b), n,
@@ -54,7 +54,7 @@ void cells_count_smaller(const perhaps_filter *a, uint64_t a_factor, const perha
 
 void cells_keep_common(perhaps_filter *f, const perhaps_filter *other)
 {
-    for (uint64_t at = 0; at < f->geometry.body_nbytes; at += sizeof(uint64_t))
+    for (uint64_t at = 0; at < f->body.geometry.body_nbytes; at += sizeof(uint64_t))
         store64(f->body.bytes + at,
                 load64(f->body.bytes + at) & load64(other->body.bytes + at));
 }

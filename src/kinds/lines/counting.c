@@ -147,7 +147,7 @@ static void counting_set_limits(struct geometry *g)
 /* Returns the numbers in the last line: COUNTERS_USED and COUNTERS_FULL. */
 static uint64_t *totals_of(const perhaps_filter *f)
 {
-    return (uint64_t *)(void *)(f->body.bytes + lines_nbytes(&f->geometry));
+    return (uint64_t *)(void *)(f->body.bytes + lines_nbytes(&f->body.geometry));
 }
 
 /* Reserves n counters if the limit allows it, and returns whether it did; n = 0 always
@@ -155,7 +155,7 @@ static uint64_t *totals_of(const perhaps_filter *f)
 static bool reserve(perhaps_filter *f, uint64_t n)
 {
     uint64_t *used = &totals_of(f)[COUNTERS_USED];
-    uint64_t now = counter_get(used), limit = f->geometry.cell_limit;
+    uint64_t now = counter_get(used), limit = f->body.geometry.cell_limit;
     do
         if (n > limit || now > limit - n)
             return n == 0;
@@ -199,7 +199,7 @@ static struct fill counting_measure(const perhaps_filter *f, uint64_t most_nbyte
 static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
                               uint8_t counter[LINES_BANDS_MAX * LINE_WORDS])
 {
-    const uint64_t *field = f->geometry.field;
+    const uint64_t *field = f->body.geometry.field;
     const uint8_t *band = f->body.bytes;
     unsigned n = 0;
     for (uint64_t p = 0; p < field[BANDS]; p++) {
@@ -265,8 +265,9 @@ struct locks {
 
 static void add_locks_of(struct locks *l, const perhaps_filter *f, struct keyhash key)
 {
-    uint64_t mask = lock_count(&f->geometry) - 1, band_lines = f->geometry.field[BAND_LINES];
-    for (uint64_t band = 0; band < f->geometry.field[BANDS]; band++) {
+    uint64_t mask = lock_count(&f->body.geometry) - 1,
+             band_lines = f->body.geometry.field[BAND_LINES];
+    for (uint64_t band = 0; band < f->body.geometry.field[BANDS]; band++) {
         uint64_t line = band * band_lines + scale64(key.place, band_lines);
         l->number[l->count++] = (uint32_t)(line & mask);
         key = blocked_next_band(key);
@@ -289,7 +290,7 @@ static void sort_locks(struct locks *l)
 
 static void take_locks(const perhaps_filter *f, struct locks *l)
 {
-    uint8_t *lock = f->writers;
+    uint8_t *lock = f->body.writers;
     sort_locks(l);
     for (unsigned i = 0; i < l->count; i++)
         if (i == 0 || l->number[i] != l->number[i - 1])
@@ -298,7 +299,7 @@ static void take_locks(const perhaps_filter *f, struct locks *l)
 
 static void release_locks(const perhaps_filter *f, const struct locks *l)
 {
-    uint8_t *lock = f->writers;
+    uint8_t *lock = f->body.writers;
     for (unsigned i = 0; i < l->count; i++)
         if (i == 0 || l->number[i] != l->number[i - 1])
             lock_release(&lock[l->number[i]]);
@@ -308,7 +309,7 @@ static void release_locks(const perhaps_filter *f, const struct locks *l)
 static inline __attribute__((always_inline)) void
 prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
-    const uint8_t *lock = f->writers;
+    const uint8_t *lock = f->body.writers;
     struct locks l = { 0 };
     loops_prefetch(f, keys, n);
     for (size_t i = 0; i < n; i++)
@@ -322,7 +323,7 @@ prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 static void counting_bind(perhaps_filter *f)
 {
     f->loops = cpu_loops[f->cpu].lines->counting;
-    f->body.table = lines_table(f->geometry.field[LINE_COUNTERS]);
+    f->body.table = lines_table(f->body.geometry.field[LINE_COUNTERS]);
 }
 
 /* Changes the counters of n keys, as counting_changer; takes no lock. */
@@ -340,7 +341,7 @@ static NOINLINE size_t change_locked(perhaps_filter *f, const struct keyhash *ke
                                      struct count_tally *tally)
 {
     size_t found = 0;
-    size_t most = GROUP_LOCKS / (size_t)f->geometry.field[BANDS];
+    size_t most = GROUP_LOCKS / (size_t)f->body.geometry.field[BANDS];
     for (size_t at = 0, group; at < n; at += group) {
         struct locks l = { 0 };
         group = n - at < most ? n - at : most;
@@ -359,8 +360,8 @@ static size_t change_safely(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, enum count_change how,
                             bool *answer, struct count_tally *tally)
 {
-    return f->writers ? change_locked(f, keys, ahead, n, how, answer, tally)
-                      : change(f, keys, ahead, n, how, answer, tally);
+    return f->body.writers ? change_locked(f, keys, ahead, n, how, answer, tally)
+                           : change(f, keys, ahead, n, how, answer, tally);
 }
 
 /* Batches of fewer keys are not worth a reservation. */
@@ -372,10 +373,10 @@ static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
                          const struct keyhash *ahead, size_t n, enum count_change how,
                          bool *answer)
 {
-    const uint64_t *field = f->geometry.field;
+    const uint64_t *field = f->body.geometry.field;
     uint64_t most = n * field[BANDS] * field[LINE_COUNTERS];
     struct count_tally tally = { 0 };
-    if (f->writers && n < RESERVING_KEYS)
+    if (f->body.writers && n < RESERVING_KEYS)
         return false;
     holding_begin(f);
     bool reserved = reserve(f, most);
@@ -394,7 +395,7 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
 {
     struct locks l = { 0 };
     struct count_tally tally = { 0 };
-    if (f->writers)
+    if (f->body.writers)
         add_locks_of(&l, f, *key);
     take_locks(f, &l);
     bool room = reserve(f, count_zeros(f, *key));
@@ -461,7 +462,7 @@ static uint64_t add_counters(uint64_t a, uint64_t b)
 static void set_totals(perhaps_filter *f)
 {
     uint64_t *totals = totals_of(f), used = 0, full = 0;
-    fold_count_counters(f->cpu, f->body.bytes, lines_nbytes(&f->geometry), &used, &full);
+    fold_count_counters(f->cpu, f->body.bytes, lines_nbytes(&f->body.geometry), &used, &full);
     totals[COUNTERS_USED] = used;
     totals[COUNTERS_FULL] = full;
 }
@@ -469,7 +470,7 @@ static void set_totals(perhaps_filter *f)
 /* Adds to the number of keys.  It does not wrap, whatever a file said. */
 static void count_more(perhaps_filter *f, uint64_t more)
 {
-    uint64_t limit = f->geometry.key_limit, keys = f->counters->keys;
+    uint64_t limit = f->body.geometry.key_limit, keys = f->counters->keys;
     uint64_t room = keys < limit ? limit - keys : 0;
     f->counters->keys = keys + (more < room ? more : room);
 }
@@ -502,7 +503,7 @@ static uint64_t larger_counters(uint64_t a, uint64_t b)
 static int counting_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     const double one = filter_different(f), two = filter_different(other);
-    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
+    for (uint64_t at = 0; at < lines_nbytes(&f->body.geometry); at += sizeof(uint64_t)) {
         const uint64_t a = load64(f->body.bytes + at), b = load64(other->body.bytes + at);
         store64(f->body.bytes + at, f->is_set ? larger_counters(a, b) : add_counters(a, b));
     }
@@ -511,7 +512,7 @@ static int counting_merge(perhaps_filter *f, const perhaps_filter *other)
         filter_count_union(f, one, two, totals_of(f)[COUNTERS_USED]);
     else
         count_more(f, other->counters->keys);
-    return totals_of(f)[COUNTERS_USED] > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
+    return totals_of(f)[COUNTERS_USED] > f->body.geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
 }
 
 /* Takes the smaller counter of each pair: it is 15, or at least the number of copies that both
@@ -519,9 +520,9 @@ static int counting_merge(perhaps_filter *f, const perhaps_filter *other)
  * counters of a key. */
 static void intersect(perhaps_filter *f, const perhaps_filter *other)
 {
-    const uint64_t *field = f->geometry.field, ones = UINT64_C(0x0101010101010101);
+    const uint64_t *field = f->body.geometry.field, ones = UINT64_C(0x0101010101010101);
     uint64_t sum = 0, keys = f->counters->keys;
-    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
+    for (uint64_t at = 0; at < lines_nbytes(&f->body.geometry); at += sizeof(uint64_t)) {
         uint64_t a = load64(f->body.bytes + at), b = load64(other->body.bytes + at);
         const uint64_t both = smaller_counters(a, b);
         store64(f->body.bytes + at, both);
@@ -556,7 +557,7 @@ static uint64_t counting_capacity(const struct geometry *g)
 /* How many are in use may come from a file, and be anything. */
 static uint64_t keys(const perhaps_filter *f)
 {
-    const struct geometry *g = &f->geometry;
+    const struct geometry *g = &f->body.geometry;
     double share = (double)counter_get(&totals_of(f)[COUNTERS_USED]) / all_counters(g);
     return share < 1 ? (uint64_t)fmin(log1p(-share) / log_alone(g), 0x1p62) : KEYS_UNLIMITED;
 }

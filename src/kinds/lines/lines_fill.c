@@ -175,7 +175,7 @@ static void survey_all(struct survey *s, const uint8_t *body)
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes)
 {
     enum { GUESSED = 16 }; /* in a large body one of so many blocks is computed */
-    const struct geometry *g = &f->geometry;
+    const struct geometry *g = &f->body.geometry;
     struct survey s;
     survey_begin(&s, g, cells, f->cpu);
     uint64_t block_nbytes = s.lines * LINE_NBYTES, number = 0;
@@ -243,7 +243,7 @@ static double guess_with(const struct survey *s, const uint8_t *band, struct key
 /* Returns the fpr that the filter would have with one key more, computed or guessed. */
 static double rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
 {
-    const struct geometry *g = &f->geometry;
+    const struct geometry *g = &f->body.geometry;
     const uint8_t *band = f->body.bytes;
     struct survey s;
     double rate = 1;
@@ -263,7 +263,7 @@ double lines_rate_with(const perhaps_filter *f, struct keyhash key)
 {
     const double enough = 0.8;
     double most = 2 * rate_with(f, key, false);
-    return most <= enough * f->geometry.fpr ? most : rate_with(f, key, true);
+    return most <= enough * f->body.geometry.fpr ? most : rate_with(f, key, true);
 }
 
 /* ---- Smaller filters -------------------------------------------------------------------- */
@@ -342,7 +342,7 @@ void lines_picking(const struct geometry *g, unsigned cells, struct picking *m)
 
 void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
 {
-    const struct geometry *g = &f->geometry;
+    const struct geometry *g = &f->body.geometry;
     uint64_t block_nbytes = (uint64_t)lines_of_block(g) * LINE_NBYTES;
     const uint8_t *band = f->body.bytes;
     for (unsigned i = 0; i < lines_separate_bands(g); i++) {

@@ -241,7 +241,7 @@ static LOOP_INLINE bool key_add_owned(const struct body *b, struct line_places a
 static enum shared_add blocked_add_one_shared(const struct body *b, struct keyhash key,
                                               uint64_t *count, uint64_t most)
 {
-    const uint64_t line = scale64(key.place, b->field[BAND_LINES]);
+    const uint64_t line = scale64(key.place, b->geometry.field[BAND_LINES]);
     const uint64_t region = owners_region(b->writers, line);
     uint8_t *at = b->bytes + line * LINE_NBYTES;
     enum shared_add done = SHARED_PRESENT;
@@ -356,7 +356,7 @@ static size_t counting_changes(const struct body *b, const struct keyhash *keys,
 static size_t counting_contains(const struct body *b, const struct keyhash *keys,
                                 const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return b->field[BANDS] == 1
+    return b->geometry.field[BANDS] == 1
                ? keys_pass_in(b, places_in_one(b), keys, ahead, n, answer, counters_have)
                : keys_pass_in(b, places_in_bands(b), keys, ahead, n, answer, counters_have);
 }

@@ -16,26 +16,27 @@ struct line_places {
 
 static LOOP_INLINE struct line_places places_in_one(const struct body *b)
 {
-    return (struct line_places){ .band_lines = b->field[BAND_LINES], .bands = 1 };
+    return (struct line_places){ .band_lines = b->geometry.field[BAND_LINES], .bands = 1 };
 }
 
 static LOOP_INLINE struct line_places places_in_bands(const struct body *b)
 {
-    return (struct line_places){ .band_lines = b->field[BAND_LINES], .bands = b->field[BANDS] };
+    return (struct line_places){ .band_lines = b->geometry.field[BAND_LINES],
+                                 .bands = b->geometry.field[BANDS] };
 }
 
 static LOOP_INLINE struct line_places places_together(const struct body *b)
 {
-    return (struct line_places){ .band_lines = b->field[BAND_LINES],
-                                 .bands = b->field[BANDS],
+    return (struct line_places){ .band_lines = b->geometry.field[BAND_LINES],
+                                 .bands = b->geometry.field[BANDS],
                                  .together = true };
 }
 
 static LOOP_INLINE struct line_places places_of(const struct body *b)
 {
-    return (struct line_places){ .band_lines = b->field[BAND_LINES],
-                                 .bands = b->field[BANDS],
-                                 .together = b->field[TOGETHER] != 0 };
+    return (struct line_places){ .band_lines = b->geometry.field[BAND_LINES],
+                                 .bands = b->geometry.field[BANDS],
+                                 .together = b->geometry.field[TOGETHER] != 0 };
 }
 
 /* Returns where in the body the first line of a key begins, in bytes. */
@@ -106,7 +107,7 @@ static LOOP_INLINE size_t keys_pass(const struct body *b, const struct keyhash *
                                     const struct keyhash *ahead, size_t n, bool *answer,
                                     line_test *test)
 {
-    if (b->field[TOGETHER])
+    if (b->geometry.field[TOGETHER])
         return keys_pass_in(b, places_together(b), keys, ahead, n, answer, test);
     return keys_pass_in(b, places_in_bands(b), keys, ahead, n, answer, test);
 }

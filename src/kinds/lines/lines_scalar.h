@@ -10,7 +10,7 @@ static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t m
     const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
-    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
+    for (unsigned i = 0; i < b->geometry.field[LINE_BITS]; i++) {
         uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
         misses += (word | UINT32_C(1) << blocked_bit(walk.factor, i)) > word;
         walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
@@ -25,7 +25,7 @@ static LOOP_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t m
     uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
-    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
+    for (unsigned i = 0; i < b->geometry.field[LINE_BITS]; i++) {
         uint32_t *at = &words[walk.word];
         uint32_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
         uint32_t with = word | UINT32_C(1) << blocked_bit(walk.factor, i);
@@ -41,7 +41,7 @@ static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint6
     const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
-    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
+    for (unsigned i = 0; i < b->geometry.field[LINE_BITS]; i++) {
         uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
         misses += !(word >> counting_shift(walk.factor, i) & COUNTER_MAX);
         walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
@@ -65,7 +65,7 @@ static LOOP_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t
 {
     uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
-    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
+    for (unsigned i = 0; i < b->geometry.field[LINE_BITS]; i++) {
         uint32_t *at = &words[walk.word];
         unsigned shift = counting_shift(walk.factor, i);
         uint32_t word = __atomic_load_n(at, __ATOMIC_RELAXED);

@@ -54,7 +54,7 @@ static bool take_all(struct owners *owners)
 
 bool owners_add_alone(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
-    struct owners *owners = f->writers;
+    struct owners *owners = f->body.writers;
     if (!seems_alone(owners))
         return false;
     if (!take_all(owners)) {
@@ -71,7 +71,7 @@ bool owners_add_alone(perhaps_filter *f, const struct keyhash *keys, size_t n, b
 void waiting_begin(struct waiting *w, perhaps_filter *f, found_adder *add, size_t n,
                    bool *answer)
 {
-    w->owners = f->writers;
+    w->owners = f->body.writers;
     w->body = &f->body;
     w->add = add;
     w->answer = answer;

@@ -173,7 +173,7 @@ static int elastic_begin(perhaps_filter *f, const struct perhaps_options *option
     (void)options;
     uint8_t *depths = f->body.bytes + DEPTHS_OFFSET;
     for (unsigned base = 0; base < BASES; base++) {
-        unsigned depth = first_depth(&f->geometry, base);
+        unsigned depth = first_depth(&f->body.geometry, base);
         memset(depths, (int)depth, (size_t)1 << depth);
         depths += (size_t)1 << depth;
     }
@@ -184,14 +184,14 @@ static void elastic_clear(perhaps_filter *f)
 {
     unsigned depth[BASES];
     for (unsigned base = 0; base < BASES; base++)
-        depth[base] = first_depth(&f->geometry, base);
+        depth[base] = first_depth(&f->body.geometry, base);
     segments_clear(f, depth);
 }
 
 static struct fill elastic_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill fill = segments_measure(f, most_nbytes);
-    fill.fpr *= match_chance(&f->geometry);
+    fill.fpr *= match_chance(&f->body.geometry);
     return fill;
 }
 
@@ -200,7 +200,7 @@ static struct fill elastic_measure(const perhaps_filter *f, uint64_t most_nbytes
 static void elastic_bind(perhaps_filter *f)
 {
     f->loops = *cpu_loops[f->cpu].elastic;
-    if (f->writers) /* single keys go through contains() */
+    if (f->body.writers) /* single keys go through contains() */
         f->loops.contains_one = NULL;
 }
 

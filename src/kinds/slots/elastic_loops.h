@@ -31,7 +31,7 @@ static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, un
 
 static void elastic_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
-    const unsigned slot_bits = (unsigned)b->field[SLOT_BITS];
+    const unsigned slot_bits = (unsigned)b->geometry.field[SLOT_BITS];
     for (size_t i = 0; i < n; i++)
         if (slot_bits == NARROW_MAX) /* one line a bucket */
             prefetch_pair(b->table, NARROW_MAX, keys[i]);
@@ -188,7 +188,7 @@ static size_t elastic_contains(const struct body *b, const struct keyhash *keys,
 {
     struct directory *const *directories = b->table;
     const uint32_t *versions = b->writers; /* they begin with the versions */
-    unsigned slot_bits = (unsigned)b->field[SLOT_BITS];
+    unsigned slot_bits = (unsigned)b->geometry.field[SLOT_BITS];
     if ((CPU_HAS_AVX2 || CPU_HAS_NEON) &&
         slot_bits == NARROW_MAX) /* the fastest width, and common */
         return versions
@@ -202,7 +202,7 @@ static size_t elastic_contains(const struct body *b, const struct keyhash *keys,
 
 static NOINLINE bool elastic_contains_one(const struct body *b, struct keyhash key)
 {
-    unsigned width = (unsigned)b->field[SLOT_BITS];
+    unsigned width = (unsigned)b->geometry.field[SLOT_BITS];
     if (width == NARROW_MAX)
         return key_is_in(b->table, NARROW_MAX, key);
     return key_is_in(b->table, width, key);

@@ -100,7 +100,7 @@ struct fill flat_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     (void)most_nbytes;
     const struct flat_shape *shape = shape_of(f);
-    const struct geometry *g = &f->geometry;
+    const struct geometry *g = &f->body.geometry;
     double keys = (double)__atomic_load_n(&f->counters->keys, __ATOMIC_RELAXED);
     return (struct fill){ .load = keys / (double)(g->field[SIZE] * shape->slots),
                           .fpr = flat_predict(shape, g, keys) };
@@ -133,7 +133,7 @@ size_t flat_writers_nbytes(const struct geometry *g)
 struct table flat_table(const perhaps_filter *f)
 {
     struct table t = flat_table_alone(&f->body, shape_of(f)->strided);
-    struct bucket_locks *locks = f->writers;
+    struct bucket_locks *locks = f->body.writers;
     if (!locks)
         return t;
     t.versions = locks->version;
@@ -146,7 +146,7 @@ struct table flat_table(const perhaps_filter *f)
 
 static const struct slot_loops *loops_of(const perhaps_filter *f)
 {
-    return slot_loops_of(f->cpu, shape_of(f)->strided, (unsigned)f->geometry.field[WIDTH]);
+    return slot_loops_of(f->cpu, shape_of(f)->strided, (unsigned)f->body.geometry.field[WIDTH]);
 }
 
 void flat_bind(perhaps_filter *f, const struct flat_shape *shape)
@@ -158,7 +158,7 @@ void flat_bind(perhaps_filter *f, const struct flat_shape *shape)
         f->loops.add_one = slots->add_absent;
         f->loops.add_integer = slots->add_integer_absent;
     }
-    if (f->writers) {
+    if (f->body.writers) {
         f->loops.contains = slots->contains_beside;
         f->loops.contains_one = NULL; /* single keys go through contains() */
     }
@@ -186,7 +186,7 @@ static ALWAYS_INLINE void prefetch_to_write(const struct table *t, struct keyhas
 int flat_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
              size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    if (!f->writers) {
+    if (!f->body.writers) {
         memset(answer, false, n * sizeof *answer);
         return loops_of(f)->add(&f->body, keys, ahead, n, unless_present, answer, done);
     }
@@ -221,7 +221,7 @@ size_t flat_remove(perhaps_filter *f, const struct keyhash *keys, const struct k
 
 static uint64_t slot_count(const perhaps_filter *f)
 {
-    return f->geometry.field[SIZE] * shape_of(f)->slots;
+    return f->body.geometry.field[SIZE] * shape_of(f)->slots;
 }
 
 enum { AHEAD = 8 }; /* buckets */
@@ -253,7 +253,7 @@ int flat_merge(perhaps_filter *f, const perhaps_filter *other)
             continue;
         bool was_present;
         int error = table_insert(&to, &e, f->is_set, &was_present);
-        if (!error && !was_present && f->counters->keys++ >= f->geometry.key_limit)
+        if (!error && !was_present && f->counters->keys++ >= f->body.geometry.key_limit)
             error = PERHAPS_ERR_FULL;
         if (error)
             return error;

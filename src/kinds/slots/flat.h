@@ -54,13 +54,14 @@ static inline const struct slot_loops *slot_loops_of(enum cpu cpu, bool strided,
 /* Returns how many places there are: an even number, so that the two of a key differ. */
 static ALWAYS_INLINE uint64_t flat_places(const struct body *b, bool strided)
 {
-    return b->field[SIZE] - (strided ? STRIDE_MOST : 0);
+    return b->geometry.field[SIZE] - (strided ? STRIDE_MOST : 0);
 }
 
 /* Returns the table of a body, for one thread. */
 static inline struct table flat_table_alone(const struct body *b, bool strided)
 {
-    return table_make(b->bytes, flat_places(b, strided), (unsigned)b->field[WIDTH], strided);
+    return table_make(b->bytes, flat_places(b, strided), (unsigned)b->geometry.field[WIDTH],
+                      strided);
 }
 
 /* Returns what a key stores in a table with slots of this width. */

@@ -251,7 +251,7 @@ static int attach_base(perhaps_filter *f, unsigned base, const uint8_t *depths, 
 static int attach_bases(perhaps_filter *f)
 {
     struct state *state = f->state;
-    uint64_t segments = f->geometry.field[SEGMENTS], at = 0;
+    uint64_t segments = f->body.geometry.field[SEGMENTS], at = 0;
     const uint8_t *depths = f->body.bytes + DEPTHS_OFFSET;
     uint8_t *first = f->body.bytes + segments_offset(segments);
     for (unsigned base = 0; base < BASES; base++) {
@@ -271,8 +271,8 @@ int segments_attach(perhaps_filter *f)
     struct state *state = f->state = allocate(&f->allocator, sizeof *state);
     if (!state)
         return PERHAPS_ERR_MEMORY;
-    struct segment_locks *locks = f->writers;
-    state->segments = f->geometry.field[SEGMENTS];
+    struct segment_locks *locks = f->body.writers;
+    state->segments = f->body.geometry.field[SEGMENTS];
     state->table = table_make(NULL, SEGMENT_BUCKETS, slot_bits, false);
     state->table.tail_shift = elastic_field_bits(slot_bits);
     state->table.versions = locks ? locks->version : NULL;
@@ -302,7 +302,7 @@ static uint64_t first_segments(const perhaps_filter *f, const unsigned depth[BAS
             return 0;
         n += UINT64_C(1) << depth[base];
     }
-    return n <= f->geometry.field[SEGMENTS] ? n : 0;
+    return n <= f->body.geometry.field[SEGMENTS] ? n : 0;
 }
 
 /* Goes back to the segments in the body, and releases all others.  A filter that has too few
@@ -311,7 +311,7 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES])
 {
     struct state *state = f->state;
     uint64_t nbytes = segment_nbytes(slot_bits_of(f)), kept = first_segments(f, depth);
-    uint8_t *segment = f->body.bytes + segments_offset(f->geometry.field[SEGMENTS]);
+    uint8_t *segment = f->body.bytes + segments_offset(f->body.geometry.field[SEGMENTS]);
     release_blocks(f);
     memset(tally_of(f), 0, LINE_NBYTES);
     state->segments = kept ? kept : BASES;
@@ -325,7 +325,7 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES])
     }
     state->spare = NULL;
     state->fresh = segment; /* the other segments of the body are free for splits */
-    state->nfresh = f->geometry.field[SEGMENTS] - state->segments;
+    state->nfresh = f->body.geometry.field[SEGMENTS] - state->segments;
 }
 
 /* ---- Finding --------------------------------------------------------------------------- */
@@ -361,7 +361,7 @@ struct spot segments_look(const perhaps_filter *f, const struct keyhash *key)
 void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
 {
     struct spot s = segments_look(f, &key);
-    reads_add(reads, f->body.bytes, DEPTHS_OFFSET + f->geometry.field[SEGMENTS]);
+    reads_add(reads, f->body.bytes, DEPTHS_OFFSET + f->body.geometry.field[SEGMENTS]);
     reads_add(reads, s.segment, segment_nbytes(slot_bits_of(f)));
 }
 
@@ -389,7 +389,7 @@ bool segments_unchanged(const perhaps_filter *f, const struct spot *s, uint32_t 
 
 static uint8_t *lock_of(const perhaps_filter *f, const struct spot *s)
 {
-    struct segment_locks *locks = f->writers;
+    struct segment_locks *locks = f->body.writers;
     return &locks->lock[s->table.salt % SEGMENT_LOCKS];
 }
 
@@ -398,7 +398,7 @@ static uint8_t *lock_of(const perhaps_filter *f, const struct spot *s)
 struct spot segments_enter(perhaps_filter *f, const struct keyhash *key)
 {
     struct spot s = segments_look(f, key);
-    if (!f->writers)
+    if (!f->body.writers)
         return s;
     lock_take(lock_of(f, &s));
     while (!leads_there(f, &s)) {
@@ -411,7 +411,7 @@ struct spot segments_enter(perhaps_filter *f, const struct keyhash *key)
 
 void segments_leave(perhaps_filter *f, const struct spot *s)
 {
-    if (f->writers)
+    if (f->body.writers)
         lock_release(lock_of(f, s));
 }
 
@@ -571,7 +571,7 @@ static bool may_be_sparse(const perhaps_filter *f, unsigned copies)
     const uint64_t slots = copies < PERHAPS_COPIES_SURE ? SPARSE_SLOTS : SPARSE_SLOTS_COPIES;
     const uint64_t keys = counter_get(&f->counters->keys);
     return counter_get(&state->segments) <
-           f->geometry.field[SEGMENTS] + SPARSE_SEGMENTS + keys * slots / SEGMENT_SLOTS;
+           f->body.geometry.field[SEGMENTS] + SPARSE_SEGMENTS + keys * slots / SEGMENT_SLOTS;
 }
 
 /* Makes the halves before it takes the lock of the filter: no other thread changes this

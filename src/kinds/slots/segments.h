@@ -170,7 +170,7 @@ static inline struct tally *tally_of(const perhaps_filter *f)
 
 static inline unsigned slot_bits_of(const perhaps_filter *f)
 {
-    return (unsigned)f->geometry.field[SLOT_BITS];
+    return (unsigned)f->body.geometry.field[SLOT_BITS];
 }
 
 /* Returns the size of a body of so many segments. */

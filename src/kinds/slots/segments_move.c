@@ -76,7 +76,7 @@ static void correct_addresses(struct state *state, const struct moves *moves)
 static void relocate_segments(perhaps_filter *f, const uint8_t *body, const struct mover *mover)
 {
     struct state *state = f->state;
-    struct moved first = { (uintptr_t)body, f->geometry.body_nbytes, f->body.bytes };
+    struct moved first = { (uintptr_t)body, f->body.geometry.body_nbytes, f->body.bytes };
     uint64_t nbytes = (1 + state->nblocks) * sizeof first;
     struct moved *table = state->nblocks ? allocate(&f->allocator, nbytes) : NULL;
     struct moves moves = { .each = table ? table : &first, .count = 1 };
@@ -94,7 +94,7 @@ void segments_relocate(perhaps_filter *f, const uint8_t *body, const struct move
 {
     const struct perhaps_allocator *a = &f->allocator;
     struct state *state = f->state = relocate(a, mover, f->state, sizeof *state);
-    struct segment_locks *locks = f->writers;
+    struct segment_locks *locks = f->body.writers;
     f->body.table = state->directories;
     state->table.versions = locks ? locks->version : NULL;
     for (unsigned base = 0; base < BASES; base++) {

@@ -194,7 +194,7 @@ static LOOP_INLINE int add_one_at(const struct body *b, bool strided, unsigned w
 static ALWAYS_INLINE void prefetch_places(const struct body *b, bool strided,
                                           const struct keyhash *keys, size_t n)
 {
-    const unsigned width = (unsigned)b->field[WIDTH];
+    const unsigned width = (unsigned)b->geometry.field[WIDTH];
     for (size_t i = 0; i < n; i++)
         key_prefetch(b->bytes, flat_places(b, strided), strided, width, keys[i]);
 }
@@ -213,16 +213,16 @@ static void strided_prefetch(const struct body *b, const struct keyhash *keys, s
 /* Return the width, and tell the compiler which half of the loops it needs. */
 static LOOP_INLINE unsigned width_up_to(const struct body *b, unsigned most)
 {
-    if (b->field[WIDTH] > most)
+    if (b->geometry.field[WIDTH] > most)
         __builtin_unreachable();
-    return (unsigned)b->field[WIDTH];
+    return (unsigned)b->geometry.field[WIDTH];
 }
 
 static LOOP_INLINE unsigned width_above(const struct body *b, unsigned most)
 {
-    if (b->field[WIDTH] <= most)
+    if (b->geometry.field[WIDTH] <= most)
         __builtin_unreachable();
-    return (unsigned)b->field[WIDTH];
+    return (unsigned)b->geometry.field[WIDTH];
 }
 #endif
 
@@ -247,8 +247,8 @@ static size_t cuckoo_contains_beside(const struct body *b, const struct keyhash 
                                      const struct keyhash *ahead, size_t n, bool *answer)
 {
     const uint8_t *body = b->bytes;
-    const uint64_t nbuckets = b->field[SIZE];
-    const unsigned width = (unsigned)b->field[WIDTH];
+    const uint64_t nbuckets = b->geometry.field[SIZE];
+    const unsigned width = (unsigned)b->geometry.field[WIDTH];
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         key_prefetch(body, nbuckets, false, width, ahead[i]);
@@ -318,8 +318,8 @@ LOOPS_AT(strided_16, true, 16, inline);
 LOOPS_AT(strided_short, true, width_up_to(b, SHORT_MOST), NOINLINE);
 LOOPS_AT(strided_long, true, width_above(b, SHORT_MOST), NOINLINE);
 #else
-LOOPS_AT(cuckoo_any, false, (unsigned)b->field[WIDTH], NOINLINE);
-LOOPS_AT(strided_any, true, (unsigned)b->field[WIDTH], NOINLINE);
+LOOPS_AT(cuckoo_any, false, (unsigned)b->geometry.field[WIDTH], NOINLINE);
+LOOPS_AT(strided_any, true, (unsigned)b->geometry.field[WIDTH], NOINLINE);
 #endif
 
 static const struct slot_loops *slot_loops_at(bool strided, unsigned width)
