@@ -89,7 +89,7 @@ static size_t let_wait(struct perhaps_bulk *b, const struct perhaps_keys *keys, 
     if (room_left(b) < n)
         return 0;
     hasher_run(&f->hasher, keys, first, n, hash);
-    n = f->loops.lines(&f->body, hash, n, line);
+    n = f->loops->lines(&f->body, hash, n, line);
     for (size_t i = 0; i < n; i++) {
         uint64_t region = line[i] >> b->shift;
         if (b->waiting[region] == b->room)
@@ -126,7 +126,7 @@ static void divide(struct perhaps_bulk *b, uint64_t memory_nbytes)
 {
     const perhaps_filter *f = b->filter;
     const uint64_t nbytes = f->body.geometry.body_nbytes, lines = (nbytes + 63) >> LINE_BITS;
-    if (!f->loops.lines || f->shared || f->changer->locked || filter_may_add(f) ||
+    if (!f->loops->lines || f->shared || f->changer->locked || filter_may_add(f) ||
         (nbytes < WORTHWHILE_NBYTES && !memory_nbytes))
         return;
     while ((lines - 1) >> b->shift >= REGIONS_MOST ||

@@ -14,7 +14,7 @@ int sized_begin(perhaps_builder *b, const struct perhaps_options *options)
 {
     const struct perhaps_build_options how = { .threads = b->how.threads };
     int error = perhaps_create(options, &b->filter);
-    if (!error && (b->stores_copies || b->filter->loops.lines))
+    if (!error && (b->stores_copies || b->filter->loops->lines))
         error = perhaps_bulk_begin(b->filter, &how, &b->bulk);
     return error;
 }

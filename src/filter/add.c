@@ -72,7 +72,7 @@ static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 bool filter_counts_twice(const perhaps_filter *f)
 {
     return f->shared && f->kind->rate_with && !f->counts_once &&
-           !(f->body.writers && f->loops.one_line);
+           !(f->body.writers && f->loops->one_line);
 }
 
 bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
@@ -301,13 +301,13 @@ int filter_unite(perhaps_filter *f, const perhaps_filter *other)
 
 void loops_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
-    f->loops.prefetch(&f->body, keys, n);
+    f->loops->prefetch(&f->body, keys, n);
 }
 
 size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
                      const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return f->loops.contains(&f->body, keys, ahead, n, answer);
+    return f->loops->contains(&f->body, keys, ahead, n, answer);
 }
 
 size_t loops_add_in_steps(const perhaps_filter *f, const struct keyhash *keys, size_t n,
@@ -315,24 +315,15 @@ size_t loops_add_in_steps(const perhaps_filter *f, const struct keyhash *keys, s
 {
     enum { STEP = 64 };
     size_t present = 0;
-    f->loops.prefetch(&f->body, keys, n < STEP ? n : STEP);
+    f->loops->prefetch(&f->body, keys, n < STEP ? n : STEP);
     for (size_t at = 0; at < n; at += STEP) {
         size_t left = n - at, now = left < STEP ? left : STEP;
         const struct keyhash *ahead = keys + at + now;
         if (left < now + STEP) { /* too few for the loop */
-            f->loops.prefetch(&f->body, ahead, left - now);
+            f->loops->prefetch(&f->body, ahead, left - now);
             ahead = keys + at;
         }
-        present += f->loops.add(&f->body, keys + at, ahead, now, answer + at);
+        present += f->loops->add(&f->body, keys + at, ahead, now, answer + at);
     }
     return present;
-}
-
-int loops_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-              size_t n, bool unless_present, bool *answer, size_t *done)
-{
-    (void)unless_present; /* adding a key that is there changes nothing */
-    f->loops.add(&f->body, keys, ahead, n, answer);
-    *done = n;
-    return 0;
 }

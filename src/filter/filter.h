@@ -48,7 +48,7 @@ struct holding {
 struct perhaps_filter {
     struct body body; /* first, so that a call passes its address on as it is */
     struct calls calls;
-    struct loops loops; /* the kind's for this CPU; NULL where an operation does more */
+    const struct loops *loops; /* of the kind, for this CPU; all NULL if it has none */
     struct hasher hasher;
     struct counters *counters; /* own_counters, or those in a mapped file */
     uint64_t room_until;       /* with fewer keys an add need not compute the fpr: see add.c */
@@ -71,7 +71,8 @@ struct perhaps_filter {
     bool is_set : 1;       /* the kind can, but this filter does not: it stores no copies */
     bool is_part : 1;      /* of a composite */
     bool read_only : 1;    /* mapped, and not shared */
-    bool adds_at_once : 1; /* by the loops for one key: no changer stands in front of them */
+    bool asks_at_once : 1; /* by the loops for one key: neither operation nor guard does more */
+    bool adds_at_once : 1; /* the same: nor does a changer stand in front of them */
     bool counts_once : 1;  /* its keys are added one after the other, by a changer */
     bool keys_estimated; /* the number of keys may be wrong (add.c); to be read by an atomic */
     uint8_t limit_lock;  /* of a shared filter: taken near the key limit, and to grow */
@@ -274,12 +275,10 @@ static inline size_t filter_contains_hashed(const perhaps_filter *f, const struc
 
 /* ---- Operations in which the loops of a kind do all the work ---------------------------- */
 
-/* The operations prefetch(), contains() and add() of kinds in which the loops do all of it. */
+/* The operations prefetch() and contains() of kinds in which the loops do all of it. */
 void loops_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n);
 size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
                      const struct keyhash *ahead, size_t n, bool *answer);
-int loops_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-              size_t n, bool unless_present, bool *answer, size_t *done);
 
 /* Adds keys by the loop, as if nobody else could, and prefetches them itself.  Returns how many
  * were there before. */

@@ -122,7 +122,8 @@ struct filter_kind {
      * a filter that is only read has none.  NULL: set_geometry() derives them, too. */
     void (*set_limits)(struct geometry *g);
 
-    /* Chooses f->loops for f->cpu, and for whether f is shared.  NULL: there are no loops. */
+    /* Chooses f->loops for f->cpu, and for whether f is shared.  May clear f->asks_at_once or
+     * f->adds_at_once, which are set before.  NULL: there are no loops. */
     void (*bind)(perhaps_filter *f);
 
     /* Lists the bytes of the body that contains() and count() read for a key, in at most

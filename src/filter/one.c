@@ -48,8 +48,8 @@ struct single {
 
 static bool contains_hash(const perhaps_filter *f, const struct keyhash *hash, bool *answer)
 {
-    if (f->loops.contains_one)
-        return f->loops.contains_one(&f->body, *hash);
+    if (f->asks_at_once)
+        return f->loops->contains_one(&f->body, *hash);
     return filter_contains_hashed(f, hash, hash, 1, answer) != 0;
 }
 
@@ -146,10 +146,10 @@ static ALWAYS_INLINE void prepare_hash(const perhaps_filter *f, struct keyhash h
                                        struct perhaps_prepared *prepared)
 {
     store_prepared(prepared, hash);
-    if (f->loops.one_line)
+    if (f->loops->one_line)
         PREFETCH(f->body.bytes + scale64(hash.place, f->body.geometry.field[0]) * LINE_NBYTES);
     else
-        f->loops.prefetch(&f->body, (const void *)prepared, 1);
+        f->loops->prefetch(&f->body, (const void *)prepared, 1);
 }
 
 /* Adds a hashed key to a shared filter by the loop for one key; near the limit, on the long
@@ -157,11 +157,11 @@ static ALWAYS_INLINE void prepare_hash(const perhaps_filter *f, struct keyhash h
 static ALWAYS_INLINE int add_shared(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
     enum shared_add done =
-        f->loops.add_one_shared(&f->body, hash, &f->counters->keys, shared_room_until(f));
+        f->loops->add_one_shared(&f->body, hash, &f->counters->keys, shared_room_until(f));
     if (done > SHARED_PRESENT)
         return add_hash_shared(f, hash, was_present);
     *was_present = done == SHARED_PRESENT;
-    if (!f->loops.one_line && !*was_present)
+    if (!f->loops->one_line && !*was_present)
         note_count(f);
     return 0;
 }
@@ -184,7 +184,7 @@ static ALWAYS_INLINE int add_shared(perhaps_filter *f, struct keyhash hash, bool
     {                                                                                          \
         if (!(fits))                                                                           \
             return contains_##otherwise(f, key, nbytes);                                       \
-        return f->loops.contains_one(&f->body, hash(&f->hasher, key, nbytes));                 \
+        return f->loops->contains_one(&f->body, hash(&f->hasher, key, nbytes));                \
     }                                                                                          \
     static NOINLINE int add_##name(perhaps_filter *f, const void *key, size_t nbytes)          \
     {                                                                                          \
@@ -192,7 +192,7 @@ static ALWAYS_INLINE int add_shared(perhaps_filter *f, struct keyhash hash, bool
             return add_##otherwise(f, key, nbytes);                                            \
         if (f->counters->keys >= f->room_until)                                                \
             return add_any(f, key, nbytes);                                                    \
-        return f->loops.add_one(&f->body, hash(&f->hasher, key, nbytes), f->counters);         \
+        return f->loops->add_one(&f->body, hash(&f->hasher, key, nbytes), f->counters);        \
     }                                                                                          \
     ADD_SHARED(name, hash, fits, otherwise)                                                    \
     static NOINLINE void prepare_##name(const perhaps_filter *f, const void *key,              \
@@ -221,7 +221,7 @@ static bool contains_integers_64(const perhaps_filter *f, const void *key, size_
 {
     if (nbytes != sizeof(uint64_t))
         return contains_short_strings_64(f, key, nbytes);
-    return f->loops.contains_integer(&f->body, load64(key));
+    return f->loops->contains_integer(&f->body, load64(key));
 }
 
 static int add_integers_64(perhaps_filter *f, const void *key, size_t nbytes)
@@ -229,7 +229,7 @@ static int add_integers_64(perhaps_filter *f, const void *key, size_t nbytes)
     struct counters *counters = f->counters;
     if (nbytes != sizeof(uint64_t) || counters->keys >= f->room_until)
         return add_short_strings_64(f, key, nbytes);
-    return f->loops.add_integer(&f->body, load64(key), counters);
+    return f->loops->add_integer(&f->body, load64(key), counters);
 }
 
 ADD_SHARED(integers_64, hash_integer_64, nbytes == sizeof(uint64_t), short_strings_64)
@@ -265,12 +265,11 @@ static struct calls calls_of(const perhaps_filter *f)
     struct calls own = { contains_any, add_any, prepare_any };
     if (!calls->contains)
         return own;
-    if (f->loops.prefetch)
+    if (f->loops->prefetch)
         own.prepare = calls->prepare;
-    if (f->loops.contains_one)
+    if (f->asks_at_once)
         own.contains = calls->contains;
-    const bool loop = f->shared ? f->loops.add_one_shared != NULL : f->loops.add_one != NULL;
-    if (loop && f->adds_at_once)
+    if (f->adds_at_once)
         own.add = calls->add;
     return own;
 }
@@ -304,12 +303,15 @@ static void prepare_and_tell(const perhaps_filter *f, const void *key, size_t ke
 
 void filter_bind(perhaps_filter *f)
 {
+    static const struct loops none;
     f->body.flip = f->hasher.flip;
+    f->loops = &none;
+    f->asks_at_once = f->adds_at_once = true;
     if (f->kind->bind)
         f->kind->bind(f);
-    if (f->checked)
-        f->loops.contains_one = NULL; /* calls for one key go through the guard, too */
-    f->adds_at_once = !f->read_only && !f->changer->locked;
+    const bool adds = f->shared ? f->loops->add_one_shared != NULL : f->loops->add_one != NULL;
+    f->asks_at_once &= f->loops->contains_one && !f->checked;
+    f->adds_at_once &= adds && !f->read_only && !f->changer->locked;
     f->calls = calls_of(f);
     if (!f->mapping.singles_left)
         return;
@@ -345,23 +347,22 @@ void perhaps_prepare(const perhaps_filter *f, const void *key, size_t key_nbytes
 
 bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    if (!f->loops.contains_one || prepared->error)
+    if (!f->asks_at_once || prepared->error)
         return contains_prepared(f, prepared);
-    return f->loops.contains_one(&f->body, keyhash_of(prepared));
+    return f->loops->contains_one(&f->body, keyhash_of(prepared));
 }
 
 /* Returns whether the loop for one key may add now: nobody else writes, and there is room
  * without a look at the fpr. */
 static inline bool may_add_at_once(const perhaps_filter *f)
 {
-    return f->adds_at_once && f->loops.add_one && !f->shared &&
-           f->counters->keys < f->room_until;
+    return f->adds_at_once && !f->shared && f->counters->keys < f->room_until;
 }
 
 /* The same of a shared filter, where add_shared() looks for room. */
 static inline bool may_add_shared(const perhaps_filter *f)
 {
-    return f->adds_at_once && f->shared && f->loops.add_one_shared;
+    return f->adds_at_once && f->shared;
 }
 
 static NOINLINE int add_prepared_slowly(perhaps_filter *f,
@@ -376,7 +377,7 @@ static NOINLINE int add_prepared_slowly(perhaps_filter *f,
 int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
     if (may_add_at_once(f) && !prepared->error)
-        return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
+        return f->loops->add_one(&f->body, keyhash_of(prepared), f->counters);
     return add_prepared_slowly(f, prepared);
 }
 
@@ -395,7 +396,7 @@ static int add_and_tell(perhaps_filter *f, struct keyhash hash, bool *was_presen
     if (f->shared)
         return add_shared(f, hash, was_present ? was_present : &unused);
     uint64_t before = f->counters->keys;
-    int error = f->loops.add_one(&f->body, hash, f->counters);
+    int error = f->loops->add_one(&f->body, hash, f->counters);
     if (was_present)
         *was_present = !error && f->counters->keys == before;
     return error;
@@ -429,7 +430,7 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
     };
     enum perhaps_hash hash = f->hasher.id;
     bool by_64 = hash == PERHAPS_HASH_XXH3_64 || hash == PERHAPS_HASH_NONE_64;
-    if (version != PERHAPS_VIEW_VERSION || !f->loops.one_line || !f->loops.contains_one ||
+    if (version != PERHAPS_VIEW_VERSION || !f->loops->one_line || !f->asks_at_once ||
         (!by_64 && hash != PERHAPS_HASH_NONE))
         return;
     enum perhaps_input input = inputs[hash];
@@ -438,7 +439,7 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
     view->lines = f->body.bytes;
     view->rows = f->body.table;
     view->flip = f->body.flip;
-    if (f->adds_at_once && f->loops.add_one && !f->shared) {
+    if (f->adds_at_once && !f->shared) {
         view->keys = &f->counters->keys;
         view->keys_until[input] = &f->room_until;
     }

@@ -352,8 +352,8 @@ static void check_cuckoo_add(const struct slot_loops *loops, struct trial *t, bo
         int error = table_insert(&table, &e, absent, &was_present[i]);
         wanted.keys += !error && !was_present[i];
         wanted.failed_adds += error != 0;
-        int added = (absent ? loops->add_absent : loops->loops.add_one)(&t->body, t->keys[i],
-                                                                        &counters);
+        int added =
+            (absent ? &loops->of_set : &loops->loops)->add_one(&t->body, t->keys[i], &counters);
         expect(added == error);
         expect(!memcmp(&counters, &wanted, sizeof counters));
         expect(error || cuckoo_has(&t->shape, t->body.bytes, t->keys[i]));

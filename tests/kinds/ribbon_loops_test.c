@@ -154,11 +154,11 @@ static void ask_at_the_end(perhaps_filter *f, perhaps_filter *scalar, struct rng
     for (unsigned i = 0; i < ASKED; i++)
         keys[i] = (struct keyhash){ i % 4 ? ~(rng_next(rng) >> 8 * (i % 4 + 2)) : rng_next(rng),
                                     rng_next(rng) };
-    scalar->loops.contains(&scalar->body, keys, keys, ASKED, wanted);
-    f->loops.contains(&f->body, keys, keys, ASKED, answer);
+    scalar->loops->contains(&scalar->body, keys, keys, ASKED, wanted);
+    f->loops->contains(&f->body, keys, keys, ASKED, answer);
     expect(!memcmp(answer, wanted, sizeof answer));
     for (unsigned i = 0; i < ASKED; i++)
-        expect(f->loops.contains_one(&f->body, keys[i]) == wanted[i]);
+        expect(f->loops->contains_one(&f->body, keys[i]) == wanted[i]);
     f->kind->builds->look_up(f, keys, ASKED, value, answer);
     scalar->kind->builds->look_up(scalar, keys, ASKED, wanted_value, wanted);
     expect(!memcmp(answer, wanted, sizeof answer));

@@ -230,9 +230,7 @@ static const struct loops loops = { .prefetch = prefetch,
 
 static void bitmap_bind(perhaps_filter *f)
 {
-    f->loops = loops;
-    if (f->shared)
-        f->loops.add = add_all_atomic;
+    f->loops = &loops;
 }
 
 /* Returns how many keys there are before the first one that has no bit. */
@@ -248,8 +246,10 @@ static int bitmap_add(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
 {
-    size_t can = count_in_range(f, keys, n);
-    loops_add(f, keys, ahead, can, unless_present, answer, done);
+    const size_t can = count_in_range(f, keys, n);
+    (f->shared ? add_all_atomic : add_all)(&f->body, keys, ahead, can, answer);
+    *done = can;
+    (void)unless_present; /* adding a key that is there changes nothing */
     return can < n ? PERHAPS_ERR_ARGUMENT : 0;
 }
 

@@ -126,7 +126,7 @@ static struct fill ribbon_measure(const perhaps_filter *f, uint64_t most_nbytes)
 }
 
 /* Returns the loops for a geometry. */
-static struct loops loops_of(const struct geometry *g, enum cpu cpu)
+static const struct loops *loops_of(const struct geometry *g, enum cpu cpu)
 {
     const uint64_t *field = g->field, bits = field[ROW_BITS] - field[VALUE_BITS];
     bool narrow = field[ROW_BITS] <= RIBBON_GROUP, byte = bits == RIBBON_GROUP;
@@ -134,13 +134,9 @@ static struct loops loops_of(const struct geometry *g, enum cpu cpu)
                               : bits <= 2 * RIBBON_GROUP ? RIBBON_WIDE
                                                          : RIBBON_LONG;
     const struct ribbon_loops *ribbon = cpu_loops[cpu_that_counts(cpu)].ribbon;
-    struct loops loops = ribbon->of[width];
-    if (!field[SLOTS] ||
-        (!narrow && (field[SLOTS] % RIBBON_STRIPE || bits > RIBBON_SWIFT_BITS))) {
-        loops.contains_one = ribbon->contains_one_any;
-        loops.contains_integer = ribbon->contains_integer_any;
-    }
-    return loops;
+    bool swift = field[SLOTS] &&
+                 (narrow || (field[SLOTS] % RIBBON_STRIPE == 0 && bits <= RIBBON_SWIFT_BITS));
+    return swift ? &ribbon->of[width] : &ribbon->any[width];
 }
 
 static void ribbon_bind(perhaps_filter *f)

@@ -132,10 +132,7 @@ typedef void ribbon_look_up(const struct body *b, const struct keyhash *keys, si
 /* The loops, for one instruction set (../cpu/cpu_loops.h). */
 struct ribbon_loops {
     struct loops of[RIBBON_WIDTHS];
-
-    /* Those of struct loops that take nothing for granted. */
-    bool (*contains_one_any)(const struct body *b, struct keyhash key);
-    bool (*contains_integer_any)(const struct body *b, uint64_t key);
+    struct loops any[RIBBON_WIDTHS]; /* those for one key take nothing for granted */
 
     ribbon_look_up *look_up;
 };

@@ -385,7 +385,7 @@ static NOINLINE struct sum find_any(const struct body *b, struct keyhash key)
         b, key, b->geometry.field[ROW_BITS] <= RIBBON_GROUP ? RIBBON_NARROW : RIBBON_WIDE);
 }
 
-static NOINLINE bool ribbon_contains_any(const struct body *b, struct keyhash key)
+static NOINLINE bool ribbon_contains_one_any(const struct body *b, struct keyhash key)
 {
     return find_any(b, key).is_right;
 }
@@ -417,7 +417,7 @@ static LOOP_INLINE void ribbon_contains_layers(const struct body *b, const struc
     if (width == RIBBON_LONG)
         pass_found(first, keys, &later, answer);
     for (size_t i = 0; i < later.nbumped; i++) /* they are few */
-        answer[later.bumped[i]] = ribbon_contains_any(b, keys[later.bumped[i]]);
+        answer[later.bumped[i]] = ribbon_contains_one_any(b, keys[later.bumped[i]]);
 }
 
 static LOOP_INLINE size_t ribbon_contains_all(const struct body *b, const struct keyhash *keys,
@@ -429,7 +429,7 @@ static LOOP_INLINE size_t ribbon_contains_all(const struct body *b, const struct
     if (first.bumps)
         ribbon_contains_layers(b, &first, keys, ahead, n, answer, width);
     for (size_t i = 0; !first.bumps && i < n; i++)
-        answer[i] = ribbon_contains_any(b, keys[i]);
+        answer[i] = ribbon_contains_one_any(b, keys[i]);
     for (size_t i = 0; i < n; i++)
         count += answer[i];
     return count;
@@ -453,10 +453,10 @@ static LOOP_INLINE bool ribbon_contains_key(const struct body *b, struct keyhash
     const struct layer layer = swift_layer(b, width);
     uint64_t start = scale64(key.place, layer.slots);
     if (ribbon_is_bumped(layer.thresholds, start))
-        return ribbon_contains_any(b, key);
+        return ribbon_contains_one_any(b, key);
     struct blocks blocks = adjacent_blocks(&layer, start, width);
     if (width >= RIBBON_WIDE && blocks.here_slot == RIBBON_STRIPE - RIBBON_WINDOW)
-        return ribbon_contains_any(b, key);
+        return ribbon_contains_one_any(b, key);
     struct ribbon_spot spot = spot_of(&layer, start, key.mark);
     uint32_t sum = add_up_begin(&layer, &spot, &blocks, width);
     if (width == RIBBON_LONG) {
@@ -472,25 +472,28 @@ RIBBON_LOOPS_OF(byte, RIBBON_BYTE)
 RIBBON_LOOPS_OF(narrow, RIBBON_NARROW)
 RIBBON_LOOPS_OF(wide, RIBBON_WIDE)
 RIBBON_LOOPS_OF(long, RIBBON_LONG)
-CONTAINS_INTEGER(ribbon_contains_integer_any, ribbon_contains_any)
+CONTAINS_INTEGER(ribbon_contains_integer_any, ribbon_contains_one_any)
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
 
 /* The table. */
-#define RIBBON_ROW(width, prefetches)                                                          \
+#define RIBBON_ROW(width, prefetches, ones)                                                    \
     {                                                                                          \
         .prefetch = ribbon_prefetch_##prefetches, .contains = ribbon_contains_##width,         \
-        .contains_one = ribbon_contains_one_##width,                                           \
-        .contains_integer = ribbon_contains_integer_##width,                                   \
+        .contains_one = ribbon_contains_one_##ones,                                            \
+        .contains_integer = ribbon_contains_integer_##ones,                                    \
     }
 #define RIBBON_LOOPS                                                                           \
     {                                                                                          \
-        .of = { [RIBBON_BYTE] = RIBBON_ROW(byte, narrow),                                      \
-                [RIBBON_NARROW] = RIBBON_ROW(narrow, narrow),                                  \
-                [RIBBON_WIDE] = RIBBON_ROW(wide, wide),                                        \
-                [RIBBON_LONG] = RIBBON_ROW(long, wide) },                                      \
-        .contains_one_any = ribbon_contains_any,                                               \
-        .contains_integer_any = ribbon_contains_integer_any, .look_up = ribbon_rows,           \
+        .of = { [RIBBON_BYTE] = RIBBON_ROW(byte, narrow, byte),                                \
+                [RIBBON_NARROW] = RIBBON_ROW(narrow, narrow, narrow),                          \
+                [RIBBON_WIDE] = RIBBON_ROW(wide, wide, wide),                                  \
+                [RIBBON_LONG] = RIBBON_ROW(long, wide, long) },                                \
+        .any = { [RIBBON_BYTE] = RIBBON_ROW(byte, narrow, any),                                \
+                 [RIBBON_NARROW] = RIBBON_ROW(narrow, narrow, any),                            \
+                 [RIBBON_WIDE] = RIBBON_ROW(wide, wide, any),                                  \
+                 [RIBBON_LONG] = RIBBON_ROW(long, wide, any) },                                \
+        .look_up = ribbon_rows,                                                                \
     }

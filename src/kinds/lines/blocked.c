@@ -97,14 +97,6 @@ static double blocked_counted(const struct geometry *g, double keys)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t n,
-                       uint64_t *line)
-{
-    for (size_t i = 0; i < n; i++)
-        line[i] = scale64(keys[i].place, b->geometry.field[BAND_LINES]);
-    return n;
-}
-
 /* ---- Adds while others write ------------------------------------------------------------- */
 
 /* Sets the bits of a key in a line.  Returns whether all of them were set before. */
@@ -129,16 +121,13 @@ size_t blocked_add_atomic(const struct body *b, const struct keyhash *keys,
     return keys_pass(b, keys, ahead, n, answer, line_add_atomic);
 }
 
+/* Without writers single keys of a shared filter are added by add(), too: by atomics. */
 static void blocked_bind(perhaps_filter *f)
 {
     const struct line_loops *lines = cpu_loops[f->cpu].lines;
-    f->loops = f->body.geometry.field[BANDS] > 1 ? lines->several : lines->one;
-    f->loops.lines = f->body.geometry.field[BANDS] > 1 ? NULL : lines_of;
+    f->loops = f->body.geometry.field[BANDS] > 1 ? &lines->several : &lines->one;
+    f->adds_at_once = !f->shared || f->body.writers;
     f->body.table = lines_table(f->body.geometry.field[LINE_BITS]);
-    if (f->shared && !f->body.writers) {
-        f->loops.add = blocked_add_atomic;
-        f->loops.add_one_shared = NULL;
-    }
     if (f->body.writers)
         owners_divide(f->body.writers, f->body.geometry.field[BAND_LINES]);
 }
@@ -169,7 +158,7 @@ static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t 
 static void blocked_add_one(perhaps_filter *f, struct keyhash key, bool *answer)
 {
     uint64_t count = 0;
-    *answer = f->loops.add_one_shared(&f->body, key, &count, 1) == SHARED_PRESENT;
+    *answer = f->loops->add_one_shared(&f->body, key, &count, 1) == SHARED_PRESENT;
 }
 
 /* Adds keys in several threads. */
@@ -189,9 +178,10 @@ static int blocked_add(perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                        size_t *done)
 {
+    (void)unless_present; /* adding a key that is there changes nothing */
     if (!f->body.writers)
-        return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    if (n == 1)
+        (f->shared ? blocked_add_atomic : f->loops->add)(&f->body, keys, ahead, n, answer);
+    else if (n == 1)
         blocked_add_one(f, *keys, answer);
     else if (!owners_add_alone(f, keys, n, answer))
         add_sorted(f, keys, n, answer);

@@ -164,52 +164,12 @@ static size_t bloom_writers_nbytes(const struct geometry *g)
     return sizeof(struct owners);
 }
 
-/* The upper half of a mark is the number of a bit in its byte. */
-static void add_found(const struct body *b, const struct found *found, size_t n, bool *answer)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint8_t *byte = b->bytes + found[i].offset;
-        unsigned mask = 1U << (found[i].mark >> 32);
-        unsigned before = __atomic_load_n(byte, __ATOMIC_RELAXED);
-        __atomic_store_n(byte, (uint8_t)(before | mask), __ATOMIC_RELAXED);
-        answer[found[i].mark & FOUND_INDEX] &= (before & mask) != 0;
-    }
-}
-
-/* Adds a key in several threads, bit by bit under the locks of their regions.  Of threads that
- * add the same key at the same moment, each may find that it was not there, and count it
- * (filter/add.c). */
-static enum shared_add add_one_shared(const struct body *b, struct keyhash key, uint64_t *count,
-                                      uint64_t most)
-{
-    struct owners *owners = b->writers;
-    bool all = true;
-    uint64_t place = key.place;
-    if (!count_below(count, most))
-        return SHARED_NO_ROOM;
-    for (uint64_t k = 0; k < b->geometry.field[KEY_BITS]; k++) {
-        const uint64_t bit = scale64(place, b->geometry.field[NBITS]);
-        const uint64_t region = owners_region(owners, bit / 8);
-        struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 };
-        bool was_set = true;
-        owners_take(owners, region);
-        add_found(b, &found, 1, &was_set);
-        owners_release(owners, region);
-        all &= was_set;
-        place = bloom_next_place(place, key.mark);
-    }
-    if (!all)
-        return SHARED_ADDED;
-    __atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
-    return SHARED_PRESENT;
-}
-
 /* Adds keys in several threads. */
 static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
     const uint64_t *field = f->body.geometry.field;
     struct waiting w;
-    waiting_begin(&w, f, add_found, n, answer);
+    waiting_begin(&w, f, bloom_add_found, n, answer);
     for (size_t i = 0; i < n; i++) {
         uint64_t place = keys[i].place;
         for (uint64_t k = 0; k < field[KEY_BITS]; k++) {
@@ -236,23 +196,22 @@ size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
     return bloom_add_all(b, keys, ahead, n, answer, bloom_word_add_atomic);
 }
 
+/* Without writers single keys of a shared filter are added by add(), too: by atomics. */
 static void bloom_bind(perhaps_filter *f)
 {
-    f->loops = *cpu_loops[f->cpu].bloom;
-    if (f->shared && !f->body.writers)
-        f->loops.add = bloom_add_atomic;
-    if (f->body.writers) { /* regions are of whole bytes: two threads must not write one byte */
+    f->loops = cpu_loops[f->cpu].bloom;
+    f->adds_at_once = !f->shared || f->body.writers;
+    if (f->body.writers) /* regions are of whole bytes: two threads must not write one byte */
         owners_divide(f->body.writers, f->body.geometry.body_nbytes);
-        f->loops.add_one_shared = add_one_shared;
-    }
 }
 
 static int bloom_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, bool unless_present, bool *answer, size_t *done)
 {
+    (void)unless_present; /* adding a key that is there changes nothing */
     if (!f->body.writers)
-        return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    if (!owners_add_alone(f, keys, n, answer))
+        (f->shared ? bloom_add_atomic : f->loops->add)(&f->body, keys, ahead, n, answer);
+    else if (!owners_add_alone(f, keys, n, answer))
         add_sorted(f, keys, n, answer);
     *done = n;
     return 0;

@@ -5,6 +5,7 @@
 #define BLOOM_BITS_H
 
 #include "bloom.h"
+#include "owners.h"
 
 /* Returns the aligned word that holds a bit: bit % 32 of it. */
 static LOOP_INLINE uint32_t *bloom_word_of(const struct body *b, uint64_t bit)
@@ -56,6 +57,19 @@ static LOOP_INLINE size_t bloom_add_all(const struct body *b, const struct keyha
         found += answer[i];
     }
     return found;
+}
+
+/* Is a found_adder.  The upper half of a mark is the number of a bit in its byte. */
+static inline void bloom_add_found(const struct body *b, const struct found *found, size_t n,
+                                   bool *answer)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *byte = b->bytes + found[i].offset;
+        unsigned mask = 1U << (found[i].mark >> 32);
+        unsigned before = __atomic_load_n(byte, __ATOMIC_RELAXED);
+        __atomic_store_n(byte, (uint8_t)(before | mask), __ATOMIC_RELAXED);
+        answer[found[i].mark & FOUND_INDEX] &= (before & mask) != 0;
+    }
 }
 
 #endif

@@ -122,6 +122,34 @@ static int bloom_add_one(const struct body *b, struct keyhash key, struct counte
     return 0;
 }
 
+/* Adds a key in several threads, bit by bit under the locks of their regions.  Of threads that
+ * add the same key at the same moment, each may find that it was not there, and count it
+ * (filter/add.c). */
+static enum shared_add bloom_add_one_shared(const struct body *b, struct keyhash key,
+                                            uint64_t *count, uint64_t most)
+{
+    struct owners *owners = b->writers;
+    bool all = true;
+    uint64_t place = key.place;
+    if (!count_below(count, most))
+        return SHARED_NO_ROOM;
+    for (uint64_t k = 0; k < b->geometry.field[KEY_BITS]; k++) {
+        const uint64_t bit = scale64(place, b->geometry.field[NBITS]);
+        const uint64_t region = owners_region(owners, bit / 8);
+        struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 };
+        bool was_set = true;
+        owners_take(owners, region);
+        bloom_add_found(b, &found, 1, &was_set);
+        owners_release(owners, region);
+        all &= was_set;
+        place = bloom_next_place(place, key.mark);
+    }
+    if (!all)
+        return SHARED_ADDED;
+    __atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
+    return SHARED_PRESENT;
+}
+
 CONTAINS_INTEGER(bloom_contains_integer, bloom_contains_one)
 ADD_INTEGER(bloom_add_integer, bloom_add_one)
 
@@ -131,4 +159,5 @@ ADD_INTEGER(bloom_add_integer, bloom_add_one)
         .prefetch = bloom_prefetch, .contains = bloom_contains, .add = bloom_add,              \
         .contains_one = bloom_contains_one, .contains_integer = bloom_contains_integer,        \
         .add_one = bloom_add_one, .add_integer = bloom_add_integer,                            \
+        .add_one_shared = bloom_add_one_shared,                                                \
     }

@@ -322,7 +322,7 @@ prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 
 static void counting_bind(perhaps_filter *f)
 {
-    f->loops = cpu_loops[f->cpu].lines->counting;
+    f->loops = &cpu_loops[f->cpu].lines->counting;
     f->body.table = lines_table(f->body.geometry.field[LINE_COUNTERS]);
 }
 

@@ -236,6 +236,14 @@ static LOOP_INLINE bool key_add_owned(const struct body *b, struct line_places a
     return all;
 }
 
+static size_t blocked_lines(const struct body *b, const struct keyhash *keys, size_t n,
+                            uint64_t *line)
+{
+    for (size_t i = 0; i < n; i++)
+        line[i] = scale64(keys[i].place, b->geometry.field[BAND_LINES]);
+    return n;
+}
+
 /* The line is on its way while the CPU takes the lock.  Under it no other thread adds the key,
  * so it is counted only if it is new, and only once. */
 static enum shared_add blocked_add_one_shared(const struct body *b, struct keyhash key,
@@ -375,6 +383,7 @@ CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)
                  .prefetch = blocked_prefetch,                                                 \
                  .contains = blocked_contains,                                                 \
                  .add = blocked_add,                                                           \
+                 .lines = blocked_lines,                                                       \
                  .contains_one = blocked_contains_one,                                         \
                  .contains_integer = blocked_contains_integer,                                 \
                  .add_one = blocked_add_one,                                                   \

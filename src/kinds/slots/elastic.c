@@ -199,9 +199,8 @@ static struct fill elastic_measure(const perhaps_filter *f, uint64_t most_nbytes
 
 static void elastic_bind(perhaps_filter *f)
 {
-    f->loops = *cpu_loops[f->cpu].elastic;
-    if (f->body.writers) /* single keys go through contains() */
-        f->loops.contains_one = NULL;
+    f->loops = cpu_loops[f->cpu].elastic;
+    f->asks_at_once = !f->body.writers; /* while others write, contains() asks */
 }
 
 /* The entries in a key's pair of buckets that match the key. */

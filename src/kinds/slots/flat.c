@@ -153,15 +153,7 @@ void flat_bind(perhaps_filter *f, const struct flat_shape *shape)
 {
     f->body.table = shape;
     const struct slot_loops *slots = loops_of(f);
-    f->loops = slots->loops;
-    if (f->is_set) {
-        f->loops.add_one = slots->add_absent;
-        f->loops.add_integer = slots->add_integer_absent;
-    }
-    if (f->body.writers) {
-        f->loops.contains = slots->contains_beside;
-        f->loops.contains_one = NULL; /* single keys go through contains() */
-    }
+    f->loops = f->body.writers ? &slots->beside : f->is_set ? &slots->of_set : &slots->loops;
 }
 
 void flat_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)

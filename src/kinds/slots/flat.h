@@ -25,20 +25,16 @@ struct flat_shape {
 /* The loops for one width. */
 struct slot_loops {
     struct loops loops; /* no 'add', since an add may fail */
+    struct loops of_set;
 
-    /* As 'contains' of the loops while other threads write; b->writers begins with the
-     * TABLE_VERSIONS versions that they count up.  For cuckoo filters. */
-    size_t (*contains_beside)(const struct body *b, const struct keyhash *keys,
-                              const struct keyhash *ahead, size_t n, bool *answer);
+    /* While other threads write; b->writers begins with the TABLE_VERSIONS versions that they
+     * count up.  For cuckoo filters.  Single keys go through contains(). */
+    struct loops beside;
 
     /* As add() of the kind, if no other thread writes; without 'unless_present' it sets no
      * answers, since all are false. */
     int (*add)(const struct body *b, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done);
-
-    /* What add_one and add_integer of the loops are for a set. */
-    int (*add_absent)(const struct body *b, struct keyhash key, struct counters *counters);
-    int (*add_integer_absent)(const struct body *b, uint64_t key, struct counters *counters);
 };
 
 /* The loops for each width, for one instruction set (../cpu/cpu_loops.h). */

@@ -259,6 +259,14 @@ static size_t cuckoo_contains_beside(const struct body *b, const struct keyhash 
     return found;
 }
 
+#define PREFETCH_OF(strided) ((strided) ? strided_prefetch : cuckoo_prefetch)
+#define LOOPS_OF(name, strided, one, integer)                                                  \
+    {                                                                                          \
+        .prefetch = PREFETCH_OF(strided), .contains = name##_contains,                         \
+        .contains_one = name##_contains_one, .contains_integer = name##_contains_integer,      \
+        .add_one = name##_##one, .add_integer = name##_##integer,                              \
+    }
+
 /* 'one' says whether the _integer forms inline the _one forms; otherwise they jump to them,
  * which takes two instructions more and saves code. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): an attribute takes none */
@@ -294,16 +302,10 @@ static size_t cuckoo_contains_beside(const struct body *b, const struct keyhash 
     ADD_INTEGER(name##_add_integer, name##_add_one)                                            \
     ADD_INTEGER(name##_add_integer_absent, name##_add_absent)                                  \
     static const struct slot_loops name##_loops = {                                            \
-        .loops = { .prefetch = strided ? strided_prefetch : cuckoo_prefetch,                   \
-                   .contains = name##_contains,                                                \
-                   .contains_one = name##_contains_one,                                        \
-                   .contains_integer = name##_contains_integer,                                \
-                   .add_one = name##_add_one,                                                  \
-                   .add_integer = name##_add_integer },                                        \
-        .contains_beside = cuckoo_contains_beside,                                             \
-        .add = name##_add,                                                                     \
-        .add_absent = name##_add_absent,                                                       \
-        .add_integer_absent = name##_add_integer_absent                                        \
+        .loops = LOOPS_OF(name, strided, add_one, add_integer),                                \
+        .of_set = LOOPS_OF(name, strided, add_absent, add_integer_absent),                     \
+        .beside = { .prefetch = PREFETCH_OF(strided), .contains = cuckoo_contains_beside },    \
+        .add = name##_add                                                                      \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 
