@@ -70,7 +70,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
         .failed_adds = counter_get(&f->counters->failed_adds),
         .unmatched_removals = counter_get(&f->counters->unmatched_removals),
         /* a part of a mapped filter has no mapping of its own, but no allocated body either */
-        .mapped = f->mapping.file || (f->body.bytes && !f->body_nbytes),
+        .mapped = f->mapping->file || (f->body.bytes && !f->body_nbytes),
         .shared = f->shared,
         .cpu = cpu_name(f->cpu),
     };

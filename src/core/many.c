@@ -258,7 +258,7 @@ static void ask_in_order(struct asking *a, const struct perhaps_keys *keys, size
 /* Asks for keys that may have to be read from a large file first. */
 static void ask_large(struct asking *a, const struct perhaps_keys *keys)
 {
-    const struct mapping_calls *calls = a->f->mapping.calls;
+    const struct mapping_calls *calls = a->f->mapping->calls;
     for (size_t first = 0, n; first < keys->count; first += n) {
         struct fetched sorted = { 0 };
         n = calls->fetch(a->f, keys, first, keys->count - first, &sorted);
@@ -276,7 +276,7 @@ static size_t contains_batches(const perhaps_filter *f, const struct perhaps_key
 {
     struct asking a = { f, gone, present, 0 };
     size_t done;
-    if (f->mapping.large)
+    if (f->mapping->large)
         ask_large(&a, keys);
     else
         batch_run(f, keys, keys->count, keys->count, false, ask_step, &a, &done);

@@ -22,7 +22,7 @@ static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
 static void take_body(perhaps_filter *f, perhaps_filter *from)
 {
     filter_exchange_parts(f, from);
-    if (f->mapping.file) {
+    if (f->mapping->file) {
         memcpy(f->body.bytes, from->body.bytes, f->body.geometry.body_nbytes);
         return;
     }

@@ -60,7 +60,7 @@ struct perhaps_filter {
     double fpr_predicted; /* at capacity; 0: not computed yet */
     uint64_t full_at;     /* with this many keys it is full, even below the key limit */
     struct perhaps_allocator allocator;
-    struct mapping mapping;
+    struct mapping *mapping;       /* most filters have nothing_mapped */
     struct checked *checked;       /* NULL: no bytes are checked */
     const struct changer *changer; /* who adds, removes and clears; a journal begins with it */
     enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
@@ -135,13 +135,13 @@ int filter_new_like(const perhaps_filter *model, const struct hasher *hasher,
  * PERHAPS_ERR_DAMAGED. */
 static inline int filter_check(const perhaps_filter *f)
 {
-    return f->mapping.calls ? f->mapping.calls->check(f, false) : 0;
+    return f->mapping->calls ? f->mapping->calls->check(f, false) : 0;
 }
 
 /* The same for what leaves in pieces: all is compared before the first. */
 static inline int filter_check_once(const perhaps_filter *f)
 {
-    return f->mapping.calls ? f->mapping.calls->check(f, true) : 0;
+    return f->mapping->calls ? f->mapping->calls->check(f, true) : 0;
 }
 
 /* Has the system read what keys first .. first+n-1 need of a file, if that is not in memory.
@@ -149,16 +149,16 @@ static inline int filter_check_once(const perhaps_filter *f)
 static inline size_t filter_fetch(const perhaps_filter *f, const struct perhaps_keys *keys,
                                   size_t first, size_t n)
 {
-    return f->mapping.large ? f->mapping.calls->fetch(f, keys, first, n, NULL) : n;
+    return f->mapping->large ? f->mapping->calls->fetch(f, keys, first, n, NULL) : n;
 }
 
 /* Tells the mapping of keys that are asked for one by one.  Returns whether it wants to be told
  * of others. */
 static inline bool filter_count_singles(const perhaps_filter *f, uint32_t n)
 {
-    if (!__atomic_load_n(&f->mapping.singles_left, __ATOMIC_RELAXED))
+    if (!__atomic_load_n(&f->mapping->singles_left, __ATOMIC_RELAXED))
         return false;
-    f->mapping.calls->count_singles(f, n);
+    f->mapping->calls->count_singles(f, n);
     return true;
 }
 

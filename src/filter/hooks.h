@@ -12,9 +12,10 @@
  * as it was saved is mapped a second time, behind it; or what is written goes to the file. */
 enum mapped_how { MAPPED_AS_SAVED, MAPPED_IN_MEMORY, MAPPED_IN_PLACE };
 
-/* A file that the body is mapped from. */
+/* A file that the body is mapped from.  That of a filter whose body lies in allocated memory is
+ * nothing_mapped, to which nobody writes. */
 struct mapping {
-    uint8_t *file; /* NULL: nothing is mapped, the body lies in allocated memory */
+    uint8_t *file; /* NULL: nothing is mapped, or not yet */
     size_t file_nbytes;
     size_t pages_offset; /* where the pages begin that have checksums */
     size_t table_offset; /* where they end and the table of checksums begins; or counters */
@@ -128,5 +129,6 @@ struct changer {
 };
 
 extern const struct changer filter_plain;
+extern const struct mapping nothing_mapped;
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "counters.h"
 
+const struct mapping nothing_mapped;
+
 /* ---- Making ---------------------------------------------------------------------------- */
 
 /* Returns how many bytes the writers of a filter have, with its holding before them; 0 if there
@@ -89,6 +91,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->shared = shared;
     f->counters = &f->own_counters;
     f->changer = &filter_plain;
+    f->mapping = (struct mapping *)&nothing_mapped;
     f->parts.part = f->parts.few;
     f->parts.room = PARTS_FEW;
     if (!keep_note(f) || (shared && kind->composite && !parts_reserve(f, PARTS_MOST)) ||
@@ -264,8 +267,10 @@ void perhaps_free(perhaps_filter *f)
         release(&f->allocator, f->parts.part, f->parts.room * sizeof *f->parts.part);
     if (f->state)
         f->kind->grows->detach(f);
-    if (f->mapping.file)
-        f->mapping.calls->release(f);
+    if (f->mapping->file)
+        f->mapping->calls->release(f);
+    if (f->mapping != &nothing_mapped)
+        release(&f->allocator, f->mapping, sizeof *f->mapping);
     if (f->body_nbytes)
         release(&f->allocator, f->body.bytes, f->body_nbytes);
     if (f->body.writers)
@@ -353,6 +358,8 @@ uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
         nbytes += taken_nbytes(a, filter_writers_nbytes(f));
     if (note_nbytes(f))
         nbytes += taken_nbytes(a, note_nbytes(f));
+    if (f->mapping != &nothing_mapped)
+        nbytes += taken_nbytes(a, sizeof *f->mapping);
     if (f->checked)
         nbytes += taken_nbytes(a, f->checked->guard->checked_nbytes(f));
     if (f->parts.part != f->parts.few)
@@ -395,6 +402,8 @@ static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mo
         f->body.bytes = relocate(a, mover, f->body.bytes, f->body_nbytes);
     if (f->body.writers)
         place_writers(f, relocate(a, mover, holding_of(f), filter_writers_nbytes(f)));
+    if (f->mapping != &nothing_mapped)
+        f->mapping = relocate(a, mover, f->mapping, sizeof *f->mapping);
     if (f->checked)
         f->checked = relocate(a, mover, f->checked, f->checked->guard->checked_nbytes(f));
     if (note_nbytes(f))

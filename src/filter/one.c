@@ -313,7 +313,7 @@ void filter_bind(perhaps_filter *f)
     f->asks_at_once &= f->loops->contains_one && !f->checked;
     f->adds_at_once &= adds && !f->read_only && !f->changer->locked;
     f->calls = calls_of(f);
-    if (!f->mapping.singles_left)
+    if (!f->mapping->singles_left)
         return;
     f->calls.contains = contains_and_tell;
     f->calls.prepare = prepare_and_tell;

@@ -62,7 +62,7 @@ int check_pages(const perhaps_filter *f, uint64_t first, uint64_t end)
 {
     uint8_t state = SOUND;
     for (uint64_t page = first; page < end && state == SOUND; page++)
-        state = look_at(&f->mapping, page);
+        state = look_at(f->mapping, page);
     return state == SOUND     ? 0
            : state == DAMAGED ? PERHAPS_ERR_DAMAGED
                               : PERHAPS_ERR_UNSUPPORTED;
@@ -70,7 +70,7 @@ int check_pages(const perhaps_filter *f, uint64_t first, uint64_t end)
 
 int check_all_pages(const perhaps_filter *f, bool once)
 {
-    const struct mapping *m = &f->mapping;
+    const struct mapping *m = f->mapping;
     uint8_t *sound = (uint8_t *)&m->sound; /* what was found is no change of the filter */
     if (!m->file || (once && __atomic_load_n(sound, __ATOMIC_RELAXED)))
         return 0;
@@ -83,7 +83,7 @@ int check_all_pages(const perhaps_filter *f, bool once)
 /* Of a file that is written in place nobody can tell. */
 int check_saved_pages(const perhaps_filter *f, bool once)
 {
-    int error = f->mapping.how == MAPPED_IN_PLACE ? 0 : check_all_pages(f, once);
+    int error = f->mapping->how == MAPPED_IN_PLACE ? 0 : check_all_pages(f, once);
     return error == PERHAPS_ERR_UNSUPPORTED ? 0 : error;
 }
 
@@ -91,7 +91,7 @@ int check_saved_pages(const perhaps_filter *f, bool once)
  * checksums are void. */
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
 {
-    const struct mapping *m = &f->mapping;
+    const struct mapping *m = f->mapping;
     *verdict = (struct perhaps_verdict){ 0 };
     if (!m->file)
         return PERHAPS_ERR_UNSUPPORTED;
@@ -118,9 +118,9 @@ static bool page_is_sound(const perhaps_filter *f, uint64_t page)
     uint8_t state = __atomic_load_n(&checked->state[page], __ATOMIC_RELAXED);
     if (state != UNREAD)
         return state == SOUND;
-    cold_fetch_bytes(f, f->mapping.file + f->mapping.pages_offset + page * PAGE_NBYTES,
+    cold_fetch_bytes(f, f->mapping->file + f->mapping->pages_offset + page * PAGE_NBYTES,
                      PAGE_NBYTES);
-    state = look_at(&f->mapping, page);
+    state = look_at(f->mapping, page);
     if (state == UNSURE)
         __atomic_store_n(&checked->unsure, 1, __ATOMIC_RELAXED);
     else
@@ -139,7 +139,7 @@ struct looking {
 static void look_at_bytes(void *context, const uint8_t *bytes, uint64_t nbytes)
 {
     struct looking *looking = context;
-    const struct mapping *m = &looking->f->mapping;
+    const struct mapping *m = looking->f->mapping;
     const uint8_t *pages = m->file + m->pages_offset, *end = m->file + m->table_offset;
     if (bytes < pages || bytes >= end)
         return; /* memory that the filter took when it grew */
@@ -157,7 +157,7 @@ static bool is_sound(const perhaps_filter *f, const struct keyhash *key)
 
 static void widen(const perhaps_filter *f, uint64_t *at, uint64_t *end)
 {
-    const uint64_t pages = f->mapping.pages_offset, first = (*at - pages) / PAGE_NBYTES;
+    const uint64_t pages = f->mapping->pages_offset, first = (*at - pages) / PAGE_NBYTES;
     if (*at < pages || first >= f->checked->count)
         return;
     const uint8_t *state = &f->checked->state[first];
@@ -191,7 +191,7 @@ static const struct guard guard = {
 
 int check_begin(perhaps_filter *f)
 {
-    uint64_t count = container_page_count(f->mapping.table_offset - f->mapping.pages_offset);
+    uint64_t count = container_page_count(f->mapping->table_offset - f->mapping->pages_offset);
     f->checked = allocate(&f->allocator, nbytes_for(count));
     if (!f->checked)
         return PERHAPS_ERR_MEMORY;
@@ -217,7 +217,7 @@ int perhaps_checked(const perhaps_filter *f, struct perhaps_verdict *verdict)
         uint8_t state = __atomic_load_n(&checked->state[page], __ATOMIC_RELAXED);
         verdict->pages += state != UNREAD;
         if (state == DAMAGED && !verdict->damaged++)
-            verdict->first_damaged = f->mapping.pages_offset + page * PAGE_NBYTES;
+            verdict->first_damaged = f->mapping->pages_offset + page * PAGE_NBYTES;
     }
     return verdict->damaged ? PERHAPS_ERR_DAMAGED : 0;
 }

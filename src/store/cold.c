@@ -132,16 +132,16 @@ static void try_keys(struct trial *trial, const perhaps_filter *f,
     struct keyhash hashed[TRIED];
     const size_t most = n < TRIED ? n : TRIED;
     hasher_run(&f->hasher, keys, first, most, hashed);
-    *trial = (struct trial){ .m = &f->mapping };
+    *trial = (struct trial){ .m = f->mapping };
     for (; trial->nkeys < most; trial->nkeys++) {
-        trial->at[trial->nkeys] = f->mapping.file;
+        trial->at[trial->nkeys] = f->mapping->file;
         reads_each(f, &hashed[trial->nkeys], note_trial, trial);
     }
 }
 
 bool perhaps_is_cold(const perhaps_filter *f)
 {
-    const struct mapping *m = &f->mapping;
+    const struct mapping *m = f->mapping;
     const uint8_t *at[TRIED];
     if (!m->large)
         return false;
@@ -191,7 +191,7 @@ enum { LENGTH_NBITS = 16, LENGTH_MOST = (1 << LENGTH_NBITS) - 1 };
 static void note_pages(void *context, const uint8_t *bytes, uint64_t nbytes)
 {
     struct notes *notes = context;
-    const struct mapping *m = &notes->f->mapping;
+    const struct mapping *m = notes->f->mapping;
     if (!is_in_file(m, bytes))
         return;
     if (notes->count == NAMED_MOST) {
@@ -230,7 +230,7 @@ static void note_keys(struct notes *notes, const struct perhaps_keys *keys, size
 
 static void sort(const struct notes *notes, uint64_t *records, size_t n, unsigned low_nbits)
 {
-    const uint64_t pages = notes->f->mapping.file_nbytes / UNIT_NBYTES;
+    const uint64_t pages = notes->f->mapping->file_nbytes / UNIT_NBYTES;
     records_sort(records, notes->scratch, n, 1,
                  low_nbits + 63 - (unsigned)__builtin_clzll(pages));
 }
@@ -238,7 +238,7 @@ static void sort(const struct notes *notes, uint64_t *records, size_t n, unsigne
 /* Names all pages that were noted, from the first to the last of the file. */
 static void name_noted(const struct notes *notes)
 {
-    const struct mapping *m = &notes->f->mapping;
+    const struct mapping *m = notes->f->mapping;
     bool ok = true;
     sort(notes, notes->range, notes->count, LENGTH_NBITS);
     for (size_t i = 0; i < notes->count && ok;) {
@@ -340,7 +340,7 @@ static void read_through(const struct mapping *m)
 size_t cold_fetch(const perhaps_filter *f, const struct perhaps_keys *keys, size_t first,
                   size_t n, struct fetched *sorted)
 {
-    struct mapping *m = (struct mapping *)&f->mapping; /* what was found is no change */
+    struct mapping *m = (struct mapping *)f->mapping; /* what was found is no change */
     const size_t warm = stay_warm(m, n);
     struct trial trial;
     struct notes notes;
@@ -377,12 +377,12 @@ size_t cold_fetch(const perhaps_filter *f, const struct perhaps_keys *keys, size
 
 void cold_begin(perhaps_filter *f)
 {
-    f->mapping.large = f->mapping.file_nbytes >= LARGE_NBYTES;
+    f->mapping->large = f->mapping->file_nbytes >= LARGE_NBYTES;
 }
 
 void cold_be_patient(perhaps_filter *f)
 {
-    struct mapping *m = &f->mapping;
+    struct mapping *m = f->mapping;
     if (!m->large)
         return;
     m->singles_left = (uint32_t)all_singles(m);
@@ -392,7 +392,7 @@ void cold_be_patient(perhaps_filter *f)
 
 void cold_read_through(const perhaps_filter *f)
 {
-    struct mapping *m = (struct mapping *)&f->mapping;
+    struct mapping *m = (struct mapping *)f->mapping;
     if (!__atomic_load_n(&m->singles_left, __ATOMIC_RELAXED))
         return;
     __atomic_store_n(&m->singles_left, 0, __ATOMIC_RELAXED);
@@ -402,7 +402,7 @@ void cold_read_through(const perhaps_filter *f)
 /* Threads that count at the same moment may count one key: it does not matter. */
 void cold_count_singles(const perhaps_filter *f, uint32_t n)
 {
-    uint32_t *left = (uint32_t *)&f->mapping.singles_left;
+    uint32_t *left = (uint32_t *)&f->mapping->singles_left;
     const uint32_t before = __atomic_load_n(left, __ATOMIC_RELAXED);
     if (before > n)
         __atomic_store_n(left, before - n, __ATOMIC_RELAXED);
@@ -412,7 +412,7 @@ void cold_count_singles(const perhaps_filter *f, uint32_t n)
 
 void cold_fetch_bytes(const perhaps_filter *f, const uint8_t *at, uint64_t nbytes)
 {
-    const struct mapping *m = &f->mapping;
+    const struct mapping *m = f->mapping;
     if (m->large && is_in_file(m, at))
         name_bytes(m, (uint64_t)(at - m->file), (uint64_t)(at - m->file) + nbytes);
 }

@@ -27,7 +27,7 @@ static int write_header(int fd, const uint8_t *bytes, uint64_t nbytes)
 static int look(const perhaps_filter *f, int fd, bool flag, bool *is_flagged)
 {
     struct head head = { 0 };
-    struct perhaps_source source = file_source(&fd, f->mapping.file_nbytes);
+    struct perhaps_source source = file_source(&fd, f->mapping->file_nbytes);
     if (lseek(fd, 0, SEEK_SET) < 0)
         return PERHAPS_ERR_IO;
     int error = head_read(&source, &f->allocator, &head);
@@ -73,7 +73,7 @@ static int lock_and_flag(const perhaps_filter *f, int fd)
 
 int in_place_begin(perhaps_filter *f, int fd)
 {
-    struct mapping *m = &f->mapping;
+    struct mapping *m = f->mapping;
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* 'fd' and 'own' share one lock */
     if (own < 0)
         return PERHAPS_ERR_IO;
@@ -100,7 +100,7 @@ static void write_checksums(perhaps_filter *f)
 {
     struct header header;
     uint8_t bytes[HEADER_NBYTES];
-    struct mapping *m = &f->mapping;
+    struct mapping *m = f->mapping;
     uint8_t *pages = m->file + m->pages_offset, *table = m->file + m->table_offset;
     uint64_t nbytes = f->body.geometry.body_nbytes;
     for (uint64_t at = 0, number = 0; at < nbytes && !m->small; at += PAGE_NBYTES, number++)
@@ -121,15 +121,15 @@ static void write_checksums(perhaps_filter *f)
 
 void in_place_end(perhaps_filter *f)
 {
-    if (!lock_file(f->mapping.fd, LOCK_EX | LOCK_NB))
+    if (!lock_file(f->mapping->fd, LOCK_EX | LOCK_NB))
         write_checksums(f); /* no other process has the file open in this mode */
-    lock_file(f->mapping.fd,
+    lock_file(f->mapping->fd,
               LOCK_UN); /* close() would not: a forked child may keep the file open */
 }
 
 int in_place_sync(const perhaps_filter *f)
 {
-    if (!f->mapping.file || !f->shared)
+    if (!f->mapping->file || !f->shared)
         return PERHAPS_ERR_UNSUPPORTED;
-    return on_disk(&f->mapping) ? 0 : PERHAPS_ERR_IO;
+    return on_disk(f->mapping) ? 0 : PERHAPS_ERR_IO;
 }

@@ -38,7 +38,7 @@ static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbyt
 /* Releases a mapping: the 'release' of struct mapping. */
 static void release_mapping(perhaps_filter *f)
 {
-    struct mapping *m = &f->mapping;
+    struct mapping *m = f->mapping;
     bool in_place = m->how == MAPPED_IN_PLACE;
     int saved = errno;
     if (in_place && m->process == getpid()) /* a forked child has not opened the file */
@@ -59,12 +59,22 @@ static const struct mapping_calls of_file = { .check = check_saved_pages,
 
 bool is_mapped_file(const perhaps_filter *f)
 {
-    return f->mapping.calls == &of_file;
+    return f->mapping->calls == &of_file;
 }
 
 static int fd_of(const struct reading *r)
 {
     return *(const int *)r->source->context;
+}
+
+/* Makes room for what is known of a mapping, before there is one. */
+static int begin_mapping(perhaps_filter *f)
+{
+    struct mapping *m = allocate(&f->allocator, sizeof *m);
+    if (!m)
+        return PERHAPS_ERR_MEMORY;
+    f->mapping = m;
+    return 0;
 }
 
 /* Takes the bytes of a file for the filter.  The bodies of the filter and its parts are used
@@ -73,19 +83,19 @@ static int use_bodies(struct reading *r, uint8_t *file, const struct mapping_cal
 {
     const struct header *h = &r->head.header;
     perhaps_filter *f = r->made[0];
-    f->mapping = (struct mapping){ .file = file,
-                                   .file_nbytes = h->file_nbytes,
-                                   .pages_offset = h->nbytes,
-                                   .table_offset = h->table_offset,
-                                   .small = h->small,
-                                   .how = MAPPED_AS_SAVED,
-                                   .calls = calls };
+    *f->mapping = (struct mapping){ .file = file,
+                                    .file_nbytes = h->file_nbytes,
+                                    .pages_offset = h->nbytes,
+                                    .table_offset = h->table_offset,
+                                    .small = h->small,
+                                    .how = MAPPED_AS_SAVED,
+                                    .calls = calls };
     if (is_mapped_file(f))
         cold_begin(f);
-    f->counters = (struct counters *)(void *)(f->mapping.file + h->counters_offset);
+    f->counters = (struct counters *)(void *)(f->mapping->file + h->counters_offset);
     for (uint32_t i = 0; i < h->sections; i++)
-        r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
-    const uint8_t *table = f->mapping.file + h->table_offset;
+        r->made[i]->body.bytes = f->mapping->file + r->sections[i].body_offset;
+    const uint8_t *table = f->mapping->file + h->table_offset;
     bool sound =
         h->small || h->in_place || container_table_intact(table, header_pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
@@ -113,6 +123,9 @@ static void *map_shared(void *at, size_t nbytes, int protection, int flags, int 
 static int map_bodies(struct reading *r)
 {
     int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+    int error = begin_mapping(r->made[0]);
+    if (error)
+        return error;
     void *map = map_shared(NULL, r->head.header.file_nbytes, protection, 0, fd_of(r));
     return map == MAP_FAILED ? failed_map() : use_bodies(r, map, &of_file);
 }
@@ -142,17 +155,20 @@ static int map_in_memory(struct reading *r)
 {
     const size_t nbytes = r->head.header.file_nbytes, behind = saved_distance(nbytes);
     const int fd = fd_of(r), both = PROT_READ | PROT_WRITE;
+    int error = begin_mapping(r->made[0]);
+    if (error)
+        return error;
     uint8_t *file = reserve_aligned(behind + nbytes);
     if (file == MAP_FAILED)
         return failed_map();
     if (mmap(file, nbytes, both, IN_MEMORY | MAP_FIXED, fd, 0) == MAP_FAILED ||
         map_shared(file + behind, nbytes, PROT_READ, MAP_FIXED, fd) == MAP_FAILED) {
-        int error = failed_map();
+        error = failed_map();
         munmap(file, behind + nbytes);
         return error;
     }
-    int error = use_bodies(r, file, &of_file);
-    r->made[0]->mapping.how = MAPPED_IN_MEMORY;
+    error = use_bodies(r, file, &of_file);
+    r->made[0]->mapping->how = MAPPED_IN_MEMORY;
     return error;
 }
 
@@ -194,7 +210,7 @@ static int map_in_place(struct reading *r)
 
 void map_to_memory(perhaps_filter *f)
 {
-    struct mapping *m = &f->mapping;
+    struct mapping *m = f->mapping;
     int saved = errno;
     uint8_t *memory = reserve_aligned(m->file_nbytes);
     if (memory == MAP_FAILED)
@@ -292,7 +308,8 @@ static const struct mapping_calls of_memory = { .check = check_saved_pages,
 static int use_memory(struct reading *r)
 {
     const struct memory *m = r->source->context;
-    return use_bodies(r, (uint8_t *)m->bytes, &of_memory);
+    int error = begin_mapping(r->made[0]);
+    return error ? error : use_bodies(r, (uint8_t *)m->bytes, &of_memory);
 }
 
 int perhaps_from_bytes(const void *bytes, size_t nbytes,

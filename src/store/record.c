@@ -39,7 +39,7 @@ static int room_for_deeds(struct journal *j, size_t n)
 {
     const size_t of_branch =
         j->branch == j->own ? 0 : 2; /* its run takes less than two records */
-    if (j->filter->mapping.how == MAPPED_IN_MEMORY && j->mapped_from < UINT64_MAX &&
+    if (j->filter->mapping->how == MAPPED_IN_MEMORY && j->mapped_from < UINT64_MAX &&
         pays_in_memory(j->filter, j->sequence - j->mapped_from)) {
         map_to_memory(j->filter);
         j->mapped_from = UINT64_MAX;

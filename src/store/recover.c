@@ -19,7 +19,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_point *po
     if (r->next > point->sequence + 1)
         return PERHAPS_ERR_JOURNAL; /* the file is older than the journal's first record */
     struct stat st;
-    if (f->mapping.how == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
+    if (f->mapping->how == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
         pays_in_memory(f, (uint64_t)st.st_size / record_nbytes(f)))
         map_to_memory(f);
     return journal_redo(r, f, point);
@@ -103,7 +103,7 @@ static int follow(struct follower *follower, const char *path,
 
 int journal_follow(perhaps_filter *f, const char *path, const struct journal_point *point)
 {
-    const bool reads = f->mapping.file;
+    const bool reads = f->mapping->file;
     struct follower *follower = allocate(&f->allocator, sizeof *follower);
     if (!follower)
         return PERHAPS_ERR_MEMORY;

@@ -22,14 +22,14 @@ struct walk {
 
 static uint64_t pages_nbytes(const perhaps_filter *f)
 {
-    return f->mapping.table_offset - f->mapping.pages_offset;
+    return f->mapping->table_offset - f->mapping->pages_offset;
 }
 
 /* Tells the system in which order the file will be read. */
 static void advise(const perhaps_filter *f, int order)
 {
     if (is_mapped_file(f))
-        madvise(f->mapping.file, f->mapping.file_nbytes, order);
+        madvise(f->mapping->file, f->mapping->file_nbytes, order);
 }
 
 /* Has the system read pages, and map them at once: the first use of a mapped page costs an
@@ -71,7 +71,7 @@ static int enter(void *context, const uint8_t *bytes, uint64_t nbytes)
 {
     struct walk *w = context;
     const struct perhaps_shrink_options *o = w->options;
-    const struct mapping *m = &w->f->mapping;
+    const struct mapping *m = w->f->mapping;
     if (o->stopped && o->stopped(o->context))
         return PERHAPS_ERR_STOPPED;
     if (w->total < w->done + nbytes)
@@ -94,13 +94,13 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
     static const struct perhaps_shrink_options none = { 0 };
     *w = (struct walk){ .f = f,
                         .options = options ? options : &none,
-                        .checks = f->mapping.file && f->mapping.how == MAPPED_AS_SAVED,
+                        .checks = f->mapping->file && f->mapping->how == MAPPED_AS_SAVED,
                         .total = perhaps_write_nbytes(f) };
     if (!is_unused(w->options->reserved))
         return PERHAPS_ERR_ARGUMENT;
     if (!w->checks)
         return filter_check(f);
-    if (container_is_in_place(f->mapping.file))
+    if (container_is_in_place(f->mapping->file))
         return is_busy();
     advise(f, MADV_SEQUENTIAL);
     return 0;
@@ -116,7 +116,7 @@ static int walk_end(struct walk *w, int error)
     if (error && error != PERHAPS_ERR_LIMIT)
         return error;
     int flaw = check_until(w, pages_nbytes(w->f));
-    if (!flaw && container_is_in_place(w->f->mapping.file))
+    if (!flaw && container_is_in_place(w->f->mapping->file))
         flaw = is_busy();
     return flaw ? flaw : error;
 }

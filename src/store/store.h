@@ -196,7 +196,7 @@ void map_to_memory(perhaps_filter *f);
  * takes the system as long as copying some pages at once: so not many are waited for. */
 static inline bool pays_in_memory(const perhaps_filter *f, uint64_t records)
 {
-    return 16 * records >= f->mapping.file_nbytes / HEADER_NBYTES;
+    return 16 * records >= f->mapping->file_nbytes / HEADER_NBYTES;
 }
 
 /* Returns whether the bodies lie in a file that is mapped, and not in the caller's memory. */

@@ -63,7 +63,7 @@ static void overwrite(const struct subject *s, uint64_t offset, const void *byte
 /* Overwrites everything with zeros from the first body to the checksums. */
 static void overwrite_bodies(const struct subject *s, const perhaps_filter *f)
 {
-    uint64_t from = f->mapping.pages_offset, nbytes = f->mapping.table_offset - from;
+    uint64_t from = f->mapping->pages_offset, nbytes = f->mapping->table_offset - from;
     scoped_memory *zeros = calloc(1, nbytes);
     overwrite(s, from, zeros, nbytes);
 }
@@ -144,7 +144,7 @@ TEST_EACH(test_nothing_leaves, every_kind)
         if (!can_go(f, way))
             continue;
         scoped_filter *whole = open_file(s.path.text, &load), *before = clone_of(whole);
-        const uint64_t at = f->mapping.pages_offset + 777;
+        const uint64_t at = f->mapping->pages_offset + 777;
         const uint8_t wrong = s.file.at[at] ^ 1;
         overwrite(&s, at, &wrong, 1);
         scene("%s, way %d", kind->name, (int)way);
@@ -193,8 +193,8 @@ TEST_EACH(test_zeros, every_kind)
     expect_all_found(f, &s.keys);
     expect_error(perhaps_checked(f, &verdict), PERHAPS_ERR_DAMAGED);
     expect(verdict.damaged > 0 && verdict.pages > 1); /* pages of zeros are still sound */
-    expect(verdict.first_damaged >= f->mapping.pages_offset &&
-           verdict.first_damaged < f->mapping.table_offset);
+    expect(verdict.first_damaged >= f->mapping->pages_offset &&
+           verdict.first_damaged < f->mapping->table_offset);
     if (f->counts)
         expect_error(perhaps_count(f, "key", 3, &count), PERHAPS_ERR_DAMAGED);
 }
@@ -208,8 +208,8 @@ TEST(test_a_few_bytes)
         scoped_subject s = subject_of(kind);
         bool wanted[KEYS], present[KEYS];
         scoped_filter *plain = open_subject(&s, NULL);
-        uint64_t from = plain->mapping.pages_offset;
-        uint64_t nbytes = plain->mapping.table_offset - from;
+        uint64_t from = plain->mapping->pages_offset;
+        uint64_t nbytes = plain->mapping->table_offset - from;
         perhaps_contains_many(plain, &s.absent, wanted);
         for (unsigned round = 0; round < many(40); round++) {
             struct perhaps_verdict verdict;

@@ -79,7 +79,7 @@ static perhaps_filter *open_cold(const struct subject *s,
 {
     drop(s->path.text);
     perhaps_filter *f = open_file(s->path.text, how);
-    f->mapping.large = f->mapping.file != NULL;
+    f->mapping->large = f->mapping->file != NULL;
     return f;
 }
 
@@ -104,7 +104,7 @@ static void expect_answers(const struct subject *s, const perhaps_filter *f, siz
  * again after a while. */
 static void forget_warmth(perhaps_filter *f)
 {
-    f->mapping.warm_steps = 0;
+    f->mapping->warm_steps = 0;
 }
 
 static void try_all_sizes(const struct subject *s, const struct perhaps_open_options *how)
@@ -212,7 +212,7 @@ TEST(a_large_file_opens_where_advice_fails)
     let_fail("madvise", ENOSYS, 0);
     errno = ERANGE;
     scoped_filter *mapped = open_file(path.text, &map_it);
-    expect(has_failed() && errno == ERANGE && mapped->mapping.large);
+    expect(has_failed() && errno == ERANGE && mapped->mapping->large);
     expect(perhaps_contains(mapped, "key", 3) && !perhaps_contains(mapped, "other", 5));
     let_all_work();
 }
@@ -249,10 +249,10 @@ TEST_EACH(a_cut_file_denies_no_key, every_kind)
 /* Returns how many pages of a mapped file are in memory. */
 static size_t pages_there(const perhaps_filter *f)
 {
-    const size_t pages = (f->mapping.file_nbytes + PAGE - 1) / PAGE;
+    const size_t pages = (f->mapping->file_nbytes + PAGE - 1) / PAGE;
     scoped_memory *there = calloc(pages, 1);
     size_t n = 0;
-    expect(!mincore(f->mapping.file, f->mapping.file_nbytes, there));
+    expect(!mincore(f->mapping->file, f->mapping->file_nbytes, there));
     for (size_t i = 0; i < pages; i++)
         n += there[i] & 1;
     return n;
@@ -273,8 +273,8 @@ static perhaps_filter *open_large(const struct perhaps_open_options *how)
     }
     drop(path.text);
     perhaps_filter *f = open_file(path.text, how);
-    expect(f->mapping.large);
-    if (sysconf(_SC_PAGESIZE) == PAGE && pages_there(f) < f->mapping.file_nbytes / PAGE / 4)
+    expect(f->mapping->large);
+    if (sysconf(_SC_PAGESIZE) == PAGE && pages_there(f) < f->mapping->file_nbytes / PAGE / 4)
         return f;
     print_message("this file system keeps files in memory: not tried\n");
     perhaps_free(f);
@@ -336,7 +336,7 @@ TEST(a_warm_file_is_not_cold)
     if (f) {
         expect_success(perhaps_verify(f, &verdict));
         perhaps_contains_many(f, &keys, NULL);
-        expect(!perhaps_is_cold(f) && f->mapping.warm_steps);
+        expect(!perhaps_is_cold(f) && f->mapping->warm_steps);
     }
     free_keys(&keys);
 }
@@ -347,11 +347,11 @@ TEST(after_many_single_questions_all_is_as_usual)
     scoped_filter *f = open_large(&map_it), *loaded = NULL;
     if (!f)
         return;
-    const uint32_t singles = f->mapping.singles_left;
-    expect(singles == f->mapping.file_nbytes / PAGE / 32);
+    const uint32_t singles = f->mapping->singles_left;
+    expect(singles == f->mapping->file_nbytes / PAGE / 32);
     for (uint32_t i = 0; i <= singles; i++)
         expect(perhaps_contains(f, "key", 3));
-    expect(!f->mapping.singles_left);
+    expect(!f->mapping->singles_left);
     loaded = open_file(temp_path("large").text, &load_it);
     expect(f->calls.contains == loaded->calls.contains);
     expect(f->calls.prepare == loaded->calls.prepare);
@@ -364,13 +364,13 @@ TEST(a_view_reads_as_usual)
         return;
     struct perhaps_view view = perhaps_view_of(f);
     (void)view;
-    expect(!f->mapping.singles_left);
+    expect(!f->mapping->singles_left);
 }
 
 static void *ask_singly(void *context)
 {
     const perhaps_filter *f = *(perhaps_filter **)context;
-    for (uint32_t i = 0; i < 4 * f->mapping.file_nbytes / PAGE / 32; i++)
+    for (uint32_t i = 0; i < 4 * f->mapping->file_nbytes / PAGE / 32; i++)
         expect(perhaps_contains(f, "key", 3));
     return NULL;
 }
@@ -392,7 +392,7 @@ TEST(bytes_in_memory_are_never_cold)
     memcpy(aligned, bytes.at, bytes.nbytes);
     perhaps_filter *there;
     expect_success(perhaps_from_bytes(aligned, bytes.nbytes, &map_it, &there));
-    expect(!there->mapping.large && !perhaps_is_cold(there) && !perhaps_is_cold(f));
+    expect(!there->mapping->large && !perhaps_is_cold(there) && !perhaps_is_cold(f));
     perhaps_free(there);
     free(aligned);
 }

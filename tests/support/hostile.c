@@ -233,7 +233,7 @@ static void inspect(const perhaps_filter *f)
         must(fpr >= 0 && fpr <= 1);
     }
     int error = perhaps_verify(f, &verdict);
-    const bool live = f->mapping.file && f->mapping.file[AT_FEATURES] & 1;
+    const bool live = f->mapping->file && f->mapping->file[AT_FEATURES] & 1;
     must((error == PERHAPS_ERR_UNSUPPORTED) == (!stats.mapped || live));
 }
 
