@@ -151,7 +151,7 @@ int unable(const perhaps_filter *f)
 
 static uint64_t generations(const perhaps_filter *f)
 {
-    return f->kind->forgets ? f->parts.count : UINT64_MAX;
+    return f->kind->forgets ? f->parts->count : UINT64_MAX;
 }
 
 bool is_in(const struct subject *s, unsigned key)
@@ -217,7 +217,7 @@ static int call_add(struct subject *s, enum add_way way, unsigned key, bool *was
 
 static const perhaps_filter *newest_part(const perhaps_filter *f)
 {
-    return f->parts.count ? f->parts.part[f->parts.count - 1] : NULL;
+    return f->parts->count ? f->parts->part[f->parts->count - 1] : NULL;
 }
 
 /* Returns whether a filter may say that it is full. */
@@ -335,7 +335,7 @@ static void check_count(const struct subject *s, unsigned key, bool perhaps)
 {
     const struct perhaps_key *k = &s->universe->key[key];
     bool is_chain = s->f->kind->composite;
-    uint64_t layers = is_chain ? s->f->parts.count : 1, least = s->copies[key], count;
+    uint64_t layers = is_chain ? s->f->parts->count : 1, least = s->copies[key], count;
     int error = perhaps_count(s->f, k->bytes, k->nbytes, &count);
     if (!s->f->counts || !s->universe->is_key[key]) {
         must(error == (s->f->counts ? PERHAPS_ERR_ARGUMENT : unable(s->f)));
@@ -366,8 +366,8 @@ static void check_counters(const struct subject *s)
 {
     const struct counters *counters = s->f->counters;
     uint64_t keys = 0;
-    for (size_t i = 0; i < s->f->parts.count; i++)
-        keys += s->f->parts.part[i]->counters->keys;
+    for (size_t i = 0; i < s->f->parts->count; i++)
+        keys += s->f->parts->part[i]->counters->keys;
     must(counters->keys == s->stored || s->is_estimate || filter_is_estimated(s->f) ||
          s->f->kind->forgets);
     must(counters->keys == keys || !s->f->kind->forgets);

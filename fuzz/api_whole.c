@@ -214,7 +214,7 @@ static uint64_t take_time(struct play *p)
 /* Notes how many generations must have begun, by the promise of perhaps_advance(). */
 static void note_time(struct subject *s, uint64_t now, uint64_t period)
 {
-    uint64_t most = s->f->parts.count;
+    uint64_t most = s->f->parts->count;
     if (!s->knows_time)
         s->began = now;
     s->knows_time = true;

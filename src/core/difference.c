@@ -127,8 +127,8 @@ static void compare_hashes(struct telling *t, const struct hasher *a, const stru
 static bool parts_differ(const perhaps_filter *a, const perhaps_filter *b)
 {
     bool differ = false;
-    for (size_t i = 0; !differ && i < a->parts.count && i < b->parts.count; i++)
-        differ = perhaps_difference(a->parts.part[i], b->parts.part[i], NULL);
+    for (size_t i = 0; !differ && i < a->parts->count && i < b->parts->count; i++)
+        differ = perhaps_difference(a->parts->part[i], b->parts->part[i], NULL);
     return differ;
 }
 

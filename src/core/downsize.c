@@ -246,11 +246,11 @@ static int shrink_parts(const struct watcher *watcher, const perhaps_filter *f, 
                         perhaps_filter *small)
 {
     bool any = false;
-    for (size_t i = 0; i < f->parts.count; i++) {
+    for (size_t i = 0; i < f->parts->count; i++) {
         bool smaller;
         perhaps_filter *part;
         double part_fpr = f->kind->composite->part_fpr(f, i, fpr);
-        int error = shrink_part(watcher, f->parts.part[i], part_fpr, &part, &smaller);
+        int error = shrink_part(watcher, f->parts->part[i], part_fpr, &part, &smaller);
         if (error)
             return error;
         if ((error = filter_adopt(small, part))) {
@@ -258,7 +258,7 @@ static int shrink_parts(const struct watcher *watcher, const perhaps_filter *f, 
             return error;
         }
         any |= smaller;
-        carry_count(small, f->parts.part[i], part);
+        carry_count(small, f->parts->part[i], part);
     }
     return any ? filter_attach(small) : PERHAPS_ERR_LIMIT;
 }

@@ -13,7 +13,7 @@ static uint64_t bodies_nbytes(const perhaps_filter *f)
     if (f->kind->grows)
         nbytes += f->kind->grows->beyond_nbytes(f);
     for (size_t i = 0; i < parts_count(f); i++)
-        nbytes += bodies_nbytes(f->parts.part[i]);
+        nbytes += bodies_nbytes(f->parts->part[i]);
     return nbytes;
 }
 
@@ -22,7 +22,7 @@ uint64_t perhaps_huge_nbytes(const perhaps_filter *f)
     uint64_t nbytes =
         f->body.bytes ? huge_nbytes(f->body.bytes, f->body.geometry.body_nbytes) : 0;
     for (size_t i = 0; i < parts_count(f); i++)
-        nbytes += perhaps_huge_nbytes(f->parts.part[i]);
+        nbytes += perhaps_huge_nbytes(f->parts->part[i]);
     return nbytes;
 }
 
@@ -89,7 +89,7 @@ bool perhaps_part(const perhaps_filter *f, size_t index, struct perhaps_stats *s
     size_t count = parts_count(f);
     if (index >= count)
         return false;
-    perhaps_stats_of(f->parts.part[count - 1 - index], stats);
+    perhaps_stats_of(f->parts->part[count - 1 - index], stats);
     return true;
 }
 

@@ -101,10 +101,10 @@ static bool same_bodies(const perhaps_filter *a, const perhaps_filter *b)
 
 bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
 {
-    if (!same_shape(a, b) || a->parts.count != b->parts.count || !same_bodies(a, b))
+    if (!same_shape(a, b) || a->parts->count != b->parts->count || !same_bodies(a, b))
         return false;
-    for (size_t i = 0; i < a->parts.count; i++)
-        if (!perhaps_equal(a->parts.part[i], b->parts.part[i]))
+    for (size_t i = 0; i < a->parts->count; i++)
+        if (!perhaps_equal(a->parts->part[i], b->parts->part[i]))
             return false;
     return true;
 }
@@ -115,7 +115,7 @@ static void digest_filter(XXH3_state_t *state, const perhaps_filter *f)
     const struct geometry g = filter_geometry(f);
     const uint64_t id = f->kind->id | (uint64_t)f->is_set << 32;
     const uint64_t shape[] = {
-        id,           f->hasher.id, f->hasher.seed, hasher_check(&f->hasher), f->parts.count,
+        id,           f->hasher.id, f->hasher.seed, hasher_check(&f->hasher), f->parts->count,
         g.body_nbytes
     };
     enum { SHAPE = sizeof shape / sizeof *shape };
@@ -129,8 +129,8 @@ static void digest_filter(XXH3_state_t *state, const perhaps_filter *f)
     const uint8_t *piece;
     for (uint64_t n; (piece = filter_next_piece(f, &cursor, &n));)
         XXH3_128bits_update(state, piece, (size_t)n);
-    for (size_t i = 0; i < f->parts.count; i++)
-        digest_filter(state, f->parts.part[i]);
+    for (size_t i = 0; i < f->parts->count; i++)
+        digest_filter(state, f->parts->part[i]);
 }
 
 void perhaps_digest(const perhaps_filter *f, uint8_t digest[16])

@@ -53,7 +53,7 @@ bool filter_is_estimated(const perhaps_filter *f)
 {
     bool any = __atomic_load_n(&f->keys_estimated, __ATOMIC_RELAXED);
     for (size_t i = 0; i < parts_count(f) && !any; i++)
-        any = filter_is_estimated(f->parts.part[i]);
+        any = filter_is_estimated(f->parts->part[i]);
     return any;
 }
 
@@ -66,7 +66,7 @@ uint64_t filter_keys(const perhaps_filter *f)
     if (f->kind->rate_with)
         return (uint64_t)fmin((double)keys, most_counted(f));
     for (size_t i = 0; i < parts_count(f); i++)
-        sum += filter_keys(f->parts.part[i]);
+        sum += filter_keys(f->parts->part[i]);
     return keys < sum ? keys : sum;
 }
 
@@ -113,7 +113,7 @@ static double keys_of_layers(const perhaps_filter *f)
 {
     double keys = 0, missed = 1;
     for (size_t i = 0; i < parts_count(f); i++) {
-        const perhaps_filter *layer = f->parts.part[i];
+        const perhaps_filter *layer = f->parts->part[i];
         keys += filter_different(layer) / fmax(missed, 1e-9);
         missed *= 1 - layer->kind->measure(layer, SAMPLE_NBYTES / parts_count(f)).fpr;
     }

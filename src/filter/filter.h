@@ -18,16 +18,17 @@
 #include <perhaps_fast.h>
 #include <perhaps_plan.h>
 
-/* The parts of a composite, the oldest first.  filter_adopt() appends one.  Most filters have
- * none, or a few, which have their place here: a program may keep a million small filters. */
+/* The parts of a composite, the oldest first.  filter_adopt() appends one.  Those of a filter
+ * that has none yet are no_parts, to which nobody writes. */
 enum { PARTS_MOST = PERHAPS_LAYERS_MAX, PARTS_FEW = 2 };
 
 struct parts {
-    size_t count;          /* call parts_count() to read it: a shared chain grows meanwhile */
-    perhaps_filter **part; /* 'few', or memory of its own */
-    size_t room;           /* how many can lie at 'part' */
-    perhaps_filter *few[PARTS_FEW];
+    size_t count; /* call parts_count() to read it: a shared chain grows meanwhile */
+    size_t room;  /* how many can lie at 'part' */
+    perhaps_filter *part[];
 };
+
+extern const struct parts no_parts;
 
 /* The calls for one key, chosen by filter_bind() for the hash and the loops of a filter. */
 struct calls {
@@ -54,7 +55,7 @@ struct perhaps_filter {
     uint64_t room_until;       /* with fewer keys an add need not compute the fpr: see add.c */
     const struct filter_kind *kind;
     uint64_t body_nbytes; /* how many bytes of the body were allocated; 0 if it is mapped */
-    struct parts parts;
+    struct parts *parts;
     void *state; /* of a kind that grows, from attach() to detach(); else NULL */
     struct counters own_counters;
     double fpr_predicted; /* at capacity; 0: not computed yet */
@@ -291,7 +292,7 @@ size_t loops_add_in_steps(const perhaps_filter *f, const struct keyhash *keys, s
  * before: a reader that sees the new count also sees the new part. */
 static inline size_t parts_count(const perhaps_filter *f)
 {
-    return __atomic_load_n(&f->parts.count, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&f->parts->count, __ATOMIC_ACQUIRE);
 }
 
 #endif

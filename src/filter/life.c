@@ -5,6 +5,7 @@
 #include "counters.h"
 
 const struct mapping nothing_mapped;
+const struct parts no_parts;
 
 /* ---- Making ---------------------------------------------------------------------------- */
 
@@ -23,18 +24,27 @@ static void place_writers(perhaps_filter *f, uint8_t *bytes)
     f->body.writers = bytes ? bytes + HOLDING_NBYTES : NULL;
 }
 
+static size_t parts_nbytes(size_t room)
+{
+    return sizeof(struct parts) + room * sizeof(perhaps_filter *);
+}
+
+static void release_parts(perhaps_filter *f)
+{
+    if (f->parts != &no_parts)
+        release(&f->allocator, f->parts, parts_nbytes(f->parts->room));
+}
+
 /* Makes room for so many parts.  Returns false if there is not enough memory. */
 static bool parts_reserve(perhaps_filter *f, size_t room)
 {
-    struct parts *parts = &f->parts;
-    perhaps_filter **part = allocate(&f->allocator, room * sizeof *part);
-    if (!part)
+    struct parts *parts = allocate(&f->allocator, parts_nbytes(room));
+    if (!parts)
         return false;
-    memcpy(part, parts->part, parts->count * sizeof *part);
-    if (parts->part != parts->few)
-        release(&f->allocator, parts->part, parts->room * sizeof *part);
-    parts->part = part;
+    memcpy(parts, f->parts, parts_nbytes(f->parts->count));
     parts->room = room;
+    release_parts(f);
+    f->parts = parts;
     return true;
 }
 
@@ -92,8 +102,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->counters = &f->own_counters;
     f->changer = &filter_plain;
     f->mapping = (struct mapping *)&nothing_mapped;
-    f->parts.part = f->parts.few;
-    f->parts.room = PARTS_FEW;
+    f->parts = (struct parts *)&no_parts;
     if (!keep_note(f) || (shared && kind->composite && !parts_reserve(f, PARTS_MOST)) ||
         (with_body && !allocate_body(f))) {
         perhaps_free(f);
@@ -113,23 +122,23 @@ void filter_become_set(perhaps_filter *f)
     f->is_set = true;
     f->removes = f->counts = false;
     filter_bind(f); /* to the loops of a set */
-    for (size_t i = 0; i < f->parts.count; i++)
-        filter_become_set(f->parts.part[i]);
+    for (size_t i = 0; i < f->parts->count; i++)
+        filter_become_set(f->parts->part[i]);
 }
 
 void filter_become_estimated(perhaps_filter *f)
 {
     f->keys_estimated = f->kind->rate_with != NULL;
     filter_reset_room(f);
-    for (size_t i = 0; i < f->parts.count; i++)
-        filter_become_estimated(f->parts.part[i]);
+    for (size_t i = 0; i < f->parts->count; i++)
+        filter_become_estimated(f->parts->part[i]);
 }
 
 void filter_count_once(perhaps_filter *f)
 {
     f->counts_once = true;
-    for (size_t i = 0; i < f->parts.count; i++)
-        filter_count_once(f->parts.part[i]);
+    for (size_t i = 0; i < f->parts->count; i++)
+        filter_count_once(f->parts->part[i]);
 }
 
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
@@ -154,24 +163,20 @@ int filter_attach(perhaps_filter *f)
  * array. */
 int filter_adopt(perhaps_filter *f, perhaps_filter *part)
 {
-    size_t count = f->parts.count, room = f->parts.room;
-    if (count == room && !parts_reserve(f, 4 * room < PARTS_MOST ? 4 * room : PARTS_MOST))
+    const size_t count = f->parts->count, room = f->parts->room,
+                 more = room ? 4 * room : PARTS_FEW;
+    if (count == room && !parts_reserve(f, more < PARTS_MOST ? more : PARTS_MOST))
         return PERHAPS_ERR_MEMORY;
-    f->parts.part[count] = part;
-    __atomic_store_n(&f->parts.count, count + 1, __ATOMIC_RELEASE);
+    f->parts->part[count] = part;
+    __atomic_store_n(&f->parts->count, count + 1, __ATOMIC_RELEASE);
     return 0;
 }
 
 void filter_exchange_parts(perhaps_filter *f, perhaps_filter *other)
 {
-    struct parts parts = f->parts;
-    bool few = parts.part == f->parts.few, other_few = other->parts.part == other->parts.few;
+    struct parts *parts = f->parts;
     f->parts = other->parts;
     other->parts = parts;
-    if (other_few)
-        f->parts.part = f->parts.few;
-    if (few)
-        other->parts.part = other->parts.few;
 }
 
 /* Releases the filter and sets *filter to NULL if there was an error.  Returns the error. */
@@ -207,12 +212,12 @@ static int begin_parts_like(perhaps_filter *f, const perhaps_filter *model)
 {
     size_t count = f->kind->composite->begins_with;
     int error = 0;
-    count = count && count < model->parts.count ? count : model->parts.count;
+    count = count && count < model->parts->count ? count : model->parts->count;
     f->body.geometry.extra_nbytes = 0;
     for (size_t i = 0; i < count && !error; i++) {
         perhaps_filter *part;
         error =
-            filter_new_like(model->parts.part[i], &f->hasher, &f->allocator, f->shared, &part);
+            filter_new_like(model->parts->part[i], &f->hasher, &f->allocator, f->shared, &part);
         if (error)
             break;
         f->body.geometry.extra_nbytes +=
@@ -261,10 +266,9 @@ void perhaps_free(perhaps_filter *f)
         return;
     if (f->changer->close)
         f->changer->close(f);
-    for (size_t i = 0; i < f->parts.count; i++)
-        perhaps_free(f->parts.part[i]);
-    if (f->parts.part != f->parts.few)
-        release(&f->allocator, f->parts.part, f->parts.room * sizeof *f->parts.part);
+    for (size_t i = 0; i < f->parts->count; i++)
+        perhaps_free(f->parts->part[i]);
+    release_parts(f);
     if (f->state)
         f->kind->grows->detach(f);
     if (f->mapping->file)
@@ -308,9 +312,9 @@ static void copy_body(const perhaps_filter *f, uint8_t *to)
 static int clone_parts(const perhaps_filter *filter, perhaps_filter *copy)
 {
     int error = 0;
-    for (size_t i = 0; i < filter->parts.count && !error; i++) {
+    for (size_t i = 0; i < filter->parts->count && !error; i++) {
         perhaps_filter *part;
-        error = filter_copy(filter->parts.part[i], &copy->hasher, &copy->allocator,
+        error = filter_copy(filter->parts->part[i], &copy->hasher, &copy->allocator,
                             copy->shared, &part);
         if (!error)
             error = abandon(&part, filter_adopt(copy, part));
@@ -362,10 +366,10 @@ uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
         nbytes += taken_nbytes(a, sizeof *f->mapping);
     if (f->checked)
         nbytes += taken_nbytes(a, f->checked->guard->checked_nbytes(f));
-    if (f->parts.part != f->parts.few)
-        nbytes += taken_nbytes(a, f->parts.room * sizeof *f->parts.part);
+    if (f->parts != &no_parts)
+        nbytes += taken_nbytes(a, parts_nbytes(f->parts->room));
     for (size_t i = 0; i < parts_count(f); i++)
-        nbytes += perhaps_memory_nbytes(f->parts.part[i]);
+        nbytes += perhaps_memory_nbytes(f->parts->part[i]);
     return nbytes;
 }
 
@@ -373,7 +377,7 @@ uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
 static perhaps_filter *relocate_struct(perhaps_filter *f, const struct mover *mover)
 {
     const struct perhaps_allocator allocator = f->allocator;
-    bool counts_here = f->counters == &f->own_counters, few = f->parts.part == f->parts.few;
+    bool counts_here = f->counters == &f->own_counters;
     uint8_t secret[sizeof f->hasher.secret];
     memcpy(secret, f->hasher.secret, sizeof secret);
     sodium_memzero(f->hasher.secret, sizeof secret);
@@ -382,8 +386,6 @@ static perhaps_filter *relocate_struct(perhaps_filter *f, const struct mover *mo
     sodium_memzero(secret, sizeof secret);
     if (counts_here)
         f->counters = &f->own_counters;
-    if (few)
-        f->parts.part = f->parts.few;
     return f;
 }
 
@@ -393,11 +395,10 @@ static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mo
 {
     const struct perhaps_allocator *a = &f->allocator;
     const uint8_t *body = f->body.bytes;
-    for (size_t i = 0; i < f->parts.count; i++)
-        f->parts.part[i] = relocate_filter(f->parts.part[i], mover);
-    if (f->parts.part != f->parts.few)
-        f->parts.part =
-            relocate(a, mover, f->parts.part, f->parts.room * sizeof *f->parts.part);
+    for (size_t i = 0; i < f->parts->count; i++)
+        f->parts->part[i] = relocate_filter(f->parts->part[i], mover);
+    if (f->parts != &no_parts)
+        f->parts = relocate(a, mover, f->parts, parts_nbytes(f->parts->room));
     if (f->body_nbytes)
         f->body.bytes = relocate(a, mover, f->body.bytes, f->body_nbytes);
     if (f->body.writers)

@@ -67,7 +67,7 @@ void reads_each(const perhaps_filter *f, const struct keyhash *key, visit_bytes 
         const struct composite *composite = f->kind->composite;
         struct keyhash own =
             composite->hash_for_part ? composite->hash_for_part(*key, i) : *key;
-        reads_each(f->parts.part[i], &own, visit, context);
+        reads_each(f->parts->part[i], &own, visit, context);
     }
 }
 

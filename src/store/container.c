@@ -45,8 +45,8 @@ struct journal_point container_journal(const uint8_t *bytes)
 static uint32_t count_sections(const perhaps_filter *f)
 {
     uint32_t n = 1;
-    for (size_t i = 0; i < f->parts.count; i++)
-        n += count_sections(f->parts.part[i]);
+    for (size_t i = 0; i < f->parts->count; i++)
+        n += count_sections(f->parts->part[i]);
     return n;
 }
 
@@ -57,8 +57,8 @@ static uint64_t bodies_end(const perhaps_filter *f, uint64_t at, bool small)
     uint64_t nbytes = filter_geometry(f).body_nbytes;
     if (nbytes)
         at = next_body(at, small) + nbytes;
-    for (size_t i = 0; i < f->parts.count; i++)
-        at = bodies_end(f->parts.part[i], at, small);
+    for (size_t i = 0; i < f->parts->count; i++)
+        at = bodies_end(f->parts->part[i], at, small);
     return at;
 }
 
@@ -80,8 +80,8 @@ static void encode_sections(struct encoder *e, const perhaps_filter *f, uint32_t
     if (s.geometry.body_nbytes)
         e->end = s.body_offset + s.geometry.body_nbytes;
     section_fields(&e->cursor, &s, number);
-    for (size_t i = 0; i < f->parts.count; i++)
-        encode_sections(e, f->parts.part[i], number);
+    for (size_t i = 0; i < f->parts->count; i++)
+        encode_sections(e, f->parts->part[i], number);
 }
 
 /* Writes all fields to 'bytes', or to nowhere if that is NULL.  Returns where they end. */
@@ -164,8 +164,8 @@ static uint8_t *put_counters(const perhaps_filter *f, uint8_t *to)
 {
     memcpy(to, f->counters, sizeof *f->counters);
     to += sizeof *f->counters;
-    for (size_t i = 0; i < f->parts.count; i++)
-        to = put_counters(f->parts.part[i], to);
+    for (size_t i = 0; i < f->parts->count; i++)
+        to = put_counters(f->parts->part[i], to);
     return to;
 }
 

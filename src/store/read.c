@@ -204,7 +204,7 @@ static int make_section(struct reading *r, uint32_t number)
     if (number == 0)
         return 0;
     perhaps_filter *parent = r->made[s->parent];
-    error = parent->parts.count == PARTS_MOST ? PERHAPS_ERR_DAMAGED : filter_adopt(parent, f);
+    error = parent->parts->count == PARTS_MOST ? PERHAPS_ERR_DAMAGED : filter_adopt(parent, f);
     if (error)
         perhaps_free(f);
     return error;

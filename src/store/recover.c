@@ -38,8 +38,8 @@ static void set_read_only(perhaps_filter *f, bool read_only)
 {
     f->read_only = read_only;
     filter_bind(f);
-    for (size_t i = 0; i < f->parts.count; i++)
-        set_read_only(f->parts.part[i], read_only);
+    for (size_t i = 0; i < f->parts->count; i++)
+        set_read_only(f->parts->part[i], read_only);
 }
 
 static void follower_free(struct follower *follower, const struct perhaps_allocator *allocator)

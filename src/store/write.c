@@ -91,8 +91,8 @@ static int give_bodies(const perhaps_filter *f, const struct perhaps_sink *sink,
     for (uint64_t n; !error && (piece = filter_next_piece(f, &cursor, &n));)
         error = put(sink, piece, n);
     *at += gap + nbytes;
-    for (size_t i = 0; i < f->parts.count && !error; i++)
-        error = give_bodies(f->parts.part[i], sink, unit, at);
+    for (size_t i = 0; i < f->parts->count && !error; i++)
+        error = give_bodies(f->parts->part[i], sink, unit, at);
     return error;
 }
 

@@ -42,8 +42,8 @@ static uint64_t bits_set(const perhaps_filter *f)
     for (uint64_t n; (piece = filter_next_piece(f, &cursor, &n));)
         for (uint64_t i = 0; i < n; i++)
             set += (uint64_t)__builtin_popcount(piece[i]);
-    for (size_t i = 0; i < f->parts.count; i++)
-        set += bits_set(f->parts.part[i]);
+    for (size_t i = 0; i < f->parts->count; i++)
+        set += bits_set(f->parts->part[i]);
     return set;
 }
 
@@ -101,7 +101,7 @@ struct enemy {
 /* Returns the part of a filter to which new keys go; they are the same for all kinds. */
 static perhaps_filter *newest(perhaps_filter *f)
 {
-    return f->parts.count ? f->parts.part[f->parts.count - 1] : f;
+    return f->parts->count ? f->parts->part[f->parts->count - 1] : f;
 }
 
 static struct reads reads_of(const perhaps_filter *f, const struct perhaps_hashed *hashed)

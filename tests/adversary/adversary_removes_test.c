@@ -53,7 +53,7 @@ static size_t lost(const perhaps_filter *f, const struct perhaps_keys *added)
  * counters, which is most in the newest layer of a chain. */
 static uint64_t lost_at_most(const perhaps_filter *f)
 {
-    const perhaps_filter *part = f->parts.count ? f->parts.part[f->parts.count - 1] : f;
+    const perhaps_filter *part = f->parts->count ? f->parts->part[f->parts->count - 1] : f;
     const uint64_t *field = part->body.geometry.field;
     return strcmp(part->kind->about.name, "counting") ? 1 : field[BANDS] * field[LINE_BITS];
 }

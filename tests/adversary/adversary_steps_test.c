@@ -96,7 +96,7 @@ static uint64_t segments_of(const perhaps_filter *f)
 static struct work work_so_far(const struct stage *s)
 {
     return (struct work){ { counted.buckets_looked_at, counted.cells_looked_at,
-                            counted.slots_written, segments_of(s->f), s->f->parts.count,
+                            counted.slots_written, segments_of(s->f), s->f->parts->count,
                             s->ledger.calls } };
 }
 

@@ -245,7 +245,7 @@ TEST_EACH(test_offsets_of_parts, has_parts)
     scoped_filter *f = make_with(&options);
     container_plan(f, &header);
     uint8_t *bytes = calloc(1, header.nbytes);
-    expect(bytes && header.sections == f->parts.count + 1);
+    expect(bytes && header.sections == f->parts->count + 1);
     container_encode(f, &header, bytes);
     expect_success(container_decode(bytes, header.file_nbytes, &decoded));
     expect_error(container_decode(bytes, header.file_nbytes - four_gib, &decoded),

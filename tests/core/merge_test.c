@@ -293,7 +293,7 @@ static void expect_sound_chain(const perhaps_filter *f)
     struct perhaps_stats part;
     uint64_t keys = 0;
     for (size_t i = 0; perhaps_part(f, i, &part); i++) {
-        const perhaps_filter *layer = f->parts.part[f->parts.count - 1 - i];
+        const perhaps_filter *layer = f->parts->part[f->parts->count - 1 - i];
         expect(part.fpr_now <= part.plan.fpr && layer->is_part);
         expect(part.keys <= layer->body.geometry.key_limit);
         keys += part.keys;
@@ -308,7 +308,8 @@ static bool merge_chains(perhaps_filter *f, const perhaps_filter *other,
 {
     scoped_filter *before = clone_of(f), *other_before = clone_of(other);
     scoped_keys more = make_keys(RANDOM_KEYS, test_seed() + 1, 0, CAPACITY);
-    size_t parts = f->parts.count > other->parts.count ? f->parts.count : other->parts.count;
+    size_t parts =
+        f->parts->count > other->parts->count ? f->parts->count : other->parts->count;
     int error = perhaps_merge(f, other);
     expect(!must || !error);
     expect(perhaps_equal(other, other_before));
@@ -318,7 +319,7 @@ static bool merge_chains(perhaps_filter *f, const perhaps_filter *other,
         expect_same_counters(f, before);
         return false;
     }
-    expect(f->parts.count == parts);
+    expect(f->parts->count == parts);
     expect_sound_chain(f);
     expect_all_found(f, keys);
     fill(f, &more);
@@ -358,7 +359,7 @@ static void check_chains(const char *base, unsigned factor)
     scoped_filter *large = chain_with(base, factor, &keys, 0, CAPACITY);
     scoped_filter *other = chain_with(base, factor, &keys, LAYER, CAPACITY - LAYER);
     scoped_filter *none = chain_with(base, factor, &keys, 0, 0), *copy = clone_of(large);
-    expect(large->parts.count > 1 && other->parts.count > 1);
+    expect(large->parts->count > 1 && other->parts->count > 1);
     merge_chains(a, b, &small, true);
     expect(!merge_chains(large, other, &keys, false));
     expect_success(perhaps_merge(copy, none));
@@ -418,7 +419,7 @@ static void check_copies_in_chains(const char *base, unsigned factor)
         expect_success(perhaps_add(n % 2 ? f : other, key_at(&keys, key), keys.key_nbytes));
     }
     fill(other, &rest);
-    expect(other->parts.count > 1);
+    expect(other->parts->count > 1);
     struct perhaps_keys first = some_keys(&rest, 0, GONE);
     expect_success(
         perhaps_remove_many(other, &first, NULL, NULL, NULL)); /* the first layer has room */
@@ -465,7 +466,7 @@ TEST(test_chains_that_differ)
     }
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
     scoped_filter *lax = chain_with("blocked", 2, &keys, 0, CAPACITY);
-    lax->parts.part[1]->body.geometry.fpr = 0.5;
+    lax->parts->part[1]->body.geometry.fpr = 0.5;
     expect_merge_refused(f, lax, PERHAPS_ERR_MISMATCH);
 }
 
@@ -491,8 +492,8 @@ TEST(test_memory_of_chains)
         expect(!error || (perhaps_equal(f, before) && ledger.live == live));
     }
     expect_all_found(f, &keys);
-    for (size_t i = 0; i < f->parts.count; i++)
-        expect(f->parts.part[i]->shared && f->parts.part[i]->body.writers);
+    for (size_t i = 0; i < f->parts->count; i++)
+        expect(f->parts->part[i]->shared && f->parts->part[i]->body.writers);
     perhaps_free(f);
     perhaps_free(before);
     expect(!ledger.live);

@@ -409,7 +409,7 @@ static void expect_chain_shrinks(const char *base, uint64_t capacity, size_t nke
     scene("%s %u of %u, asked %g", base, (unsigned)nkeys, (unsigned)capacity, asked);
     expect_success(perhaps_shrink(f, asked, &small));
     expect(perhaps_memory_nbytes(small) < perhaps_memory_nbytes(f));
-    expect(small->parts.count == f->parts.count);
+    expect(small->parts->count == f->parts->count);
     expect_same_number(f, small);
     expect_all_found(small, &keys);
     expect(exact_rate(small) <= small->body.geometry.fpr);

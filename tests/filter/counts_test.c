@@ -193,7 +193,7 @@ static size_t others(const struct told *t, bool common, size_t *end)
 
 static bool unite(struct told *t, const struct count_case *c)
 {
-    const bool common = !stores_copies(t->f) && t->f->parts.count < 2;
+    const bool common = !stores_copies(t->f) && t->f->parts->count < 2;
     size_t end, first = others(t, common, &end);
     const struct perhaps_kind *kind = perhaps_kind_of(t->f);
     (void)c;
@@ -346,8 +346,8 @@ TEST_EACH(test_forged, tells)
         scoped_filter *f = make_with(&options);
         expect_success(perhaps_add(f, "a", 1));
         f->counters->keys = counts[i];
-        for (size_t part = 0; part < f->parts.count; part++)
-            f->parts.part[part]->counters->keys = counts[i];
+        for (size_t part = 0; part < f->parts->count; part++)
+            f->parts->part[part]->counters->keys = counts[i];
         expect(stats_of(f).keys == counts[i]);
         expect(stats_of(f).keys_different > 0);
     }

@@ -186,7 +186,7 @@ static void do_ask(struct model *m)
     if (perhaps_count(m->f, key_at(&m->keys, key), KEY_NBYTES, &count))
         return;
     bool may_saturate = saturates(m->kind) || has_parts(m->kind);
-    uint64_t layers = has_parts(m->kind) ? m->f->parts.count : 1, least = m->copies[key];
+    uint64_t layers = has_parts(m->kind) ? m->f->parts->count : 1, least = m->copies[key];
     if (may_saturate && least > PERHAPS_COUNT_MAX)
         least = PERHAPS_COUNT_MAX;
     expect(count >= least);
@@ -310,7 +310,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     for (unsigned number = 0; number < steps; number++) {
         scene("%s%s, base %s, step %u", options->shared ? "shared " : "", options->kind,
               options->base ? options->base : "none", number);
-        uint64_t before = m.failed_adds, parts = m.f->parts.count;
+        uint64_t before = m.failed_adds, parts = m.f->parts->count;
         step(&m, number);
         failed += m.failed_adds > before;
         most_parts = parts > most_parts ? parts : most_parts;

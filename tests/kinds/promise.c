@@ -35,8 +35,8 @@ static void reseed(perhaps_filter *f, uint64_t seed)
 {
     perhaps_clear(f);
     f->hasher.seed = seed;
-    for (size_t i = 0; i < f->parts.count; i++)
-        reseed(f->parts.part[i], seed);
+    for (size_t i = 0; i < f->parts->count; i++)
+        reseed(f->parts->part[i], seed);
 }
 
 /* Room for the rounding errors of floating-point numbers. */

@@ -40,8 +40,8 @@ static perhaps_filter *window_by_time(struct perhaps_options options, uint64_t w
 static void expect_counts_agree(const perhaps_filter *f)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < f->parts.count; i++)
-        sum += f->parts.part[i]->counters->keys;
+    for (size_t i = 0; i < f->parts->count; i++)
+        sum += f->parts->part[i]->counters->keys;
     expect(f->counters->keys == sum);
 }
 
@@ -440,7 +440,7 @@ struct model {
 
 static bool is_in(const struct model *m, size_t key)
 {
-    return m->generation[key] && m->newest - m->generation[key] < m->f->parts.count;
+    return m->generation[key] && m->newest - m->generation[key] < m->f->parts->count;
 }
 
 static void check_answers(struct model *m)
@@ -459,7 +459,7 @@ static void check_answers(struct model *m)
  * the newest one has counted all its keys. */
 static void do_add(struct model *m, size_t key)
 {
-    const perhaps_filter *newest = m->f->parts.part[m->f->parts.count - 1];
+    const perhaps_filter *newest = m->f->parts->part[m->f->parts->count - 1];
     bool unless_present = rng_below(&m->rng, 2), was_present = false;
     uint64_t period = m->f->body.geometry.field[2];
     bool full = period && newest->counters->keys >= period;
@@ -469,7 +469,8 @@ static void do_add(struct model *m, size_t key)
                                                                &was_present)
                                   : perhaps_add(m->f, bytes, m->keys.key_nbytes));
     m->newest += full;
-    expect(m->f->parts.part[m->f->parts.count - 1]->counters->keys <= (period ? period : -1UL));
+    expect(m->f->parts->part[m->f->parts->count - 1]->counters->keys <=
+           (period ? period : -1UL));
     expect(had || !was_present);
     if (!was_present) /* else nothing was stored: it may be a false positive */
         m->generation[key] = m->newest;
@@ -564,7 +565,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     scene("of %g forgotten keys %g found", (double)m.asked, (double)m.taken);
     /* The fpr is checked only roughly here: fpr_test.c measures it. */
     expect(m.asked > 1000 && (double)m.taken < 3 * expected + 100);
-    expect(m.newest > 3 * m.f->parts.count || steps < 100 * 1000);
+    expect(m.newest > 3 * m.f->parts->count || steps < 100 * 1000);
     perhaps_free(m.f);
     free_keys(&m.keys);
 }

@@ -53,7 +53,7 @@ static perhaps_filter *chain_of(const char *base, uint64_t capacity, unsigned la
                                        .chain.factor = 1,
                                        .hashing = { .seed = 7 } };
     perhaps_filter *f = make_with(&options);
-    for (uint64_t key = 0; f->parts.count < layers; key++)
+    for (uint64_t key = 0; f->parts->count < layers; key++)
         expect_success(perhaps_add(f, &key, sizeof key));
     return f;
 }
@@ -196,10 +196,10 @@ TEST(test_parts_without_room)
     scoped_filter *f = make_with(&options);
     scoped_bytes file = large_bytes(f);
     double fpr = PERHAPS_FPR_MIN;
-    for (size_t part = 0; part < f->parts.count; part++) {
+    for (size_t part = 0; part < f->parts->count; part++) {
         memcpy(file.at + at_section(AT_FPR, part + 1), &fpr, sizeof fpr);
-        f->parts.part[part]->body.geometry.key_limit = 0; /* as if the file had been opened */
-        filter_reset_room(f->parts.part[part]);
+        f->parts->part[part]->body.geometry.key_limit = 0; /* as if the file had been opened */
+        filter_reset_room(f->parts->part[part]);
     }
     expect_error(open_resealed(&file), PERHAPS_ERR_DAMAGED);
     expect_error(perhaps_add(f, "key", 3), PERHAPS_ERR_FULL);
@@ -287,9 +287,9 @@ TEST(test_geometries_are_derived_once)
                                        .hashing = { .seed = 7 } };
     perhaps_filter *opened;
     scoped_filter *f = make_with(&options);
-    for (uint64_t key = 0; f->parts.part[0]->parts.count < LAYERS; key++) {
+    for (uint64_t key = 0; f->parts->part[0]->parts->count < LAYERS; key++) {
         expect_success(perhaps_add(f, &key, sizeof key));
-        if (f->parts.part[GENERATIONS - 1]->parts.count == LAYERS)
+        if (f->parts->part[GENERATIONS - 1]->parts->count == LAYERS)
             expect_success(perhaps_rotate(f));
     }
     scoped_bytes file = large_bytes(f);
@@ -310,8 +310,8 @@ TEST(test_all_layers)
 {
     perhaps_filter *f = chain_of("blocked", 5, 1);
     int error = 0;
-    while (f->parts.count < PERHAPS_LAYERS_MAX) /* late ones double, so none would get there */
-        expect_success(parts_append_like(f, f->parts.part[0]));
+    while (f->parts->count < PERHAPS_LAYERS_MAX) /* late ones double, so none would get there */
+        expect_success(parts_append_like(f, f->parts->part[0]));
     for (uint64_t key = 1 << 20; !error && key < (1 << 20) + 10000; key++)
         error = perhaps_add(f, &key, sizeof key);
     expect_error(error, PERHAPS_ERR_LAYERS);

@@ -335,7 +335,8 @@ TEST_EACH(test_digest, every_kind)
 TEST_EACH(test_digest_sees_each_bit, any_kind)
 {
     scoped_filter *f = some_filter(kind, 300), *copy = clone_of(f);
-    perhaps_filter *part = copy->parts.count ? copy->parts.part[copy->parts.count - 1] : copy;
+    perhaps_filter *part =
+        copy->parts->count ? copy->parts->part[copy->parts->count - 1] : copy;
     size_t from = part->state ? part->body.geometry.body_nbytes - 64 * LINE_NBYTES : 0;
     for (size_t at = from; at < part->body.geometry.body_nbytes - LINE_NBYTES; at += 7) {
         part->body.bytes[at] ^= 1;

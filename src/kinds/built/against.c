@@ -71,7 +71,7 @@ static double against_predict(const struct geometry *g, double keys)
 
 static struct fill against_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    const perhaps_filter *first = f->parts.part[0], *second = f->parts.part[1];
+    const perhaps_filter *first = f->parts->part[0], *second = f->parts->part[1];
     struct fill fill = first->kind->measure(first, most_nbytes);
     fill.fpr *= second->kind->measure(second, most_nbytes).fpr;
     return fill;
@@ -79,18 +79,18 @@ static struct fill against_measure(const perhaps_filter *f, uint64_t most_nbytes
 
 static int against_attach(perhaps_filter *f)
 {
-    return parts_attach(f, &kind_ribbon) && f->parts.count == 2 ? 0 : PERHAPS_ERR_DAMAGED;
+    return parts_attach(f, &kind_ribbon) && f->parts->count == 2 ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 static void against_clear(perhaps_filter *f)
 {
-    perhaps_clear(f->parts.part[0]);
-    perhaps_clear(f->parts.part[1]);
+    perhaps_clear(f->parts->part[0]);
+    perhaps_clear(f->parts->part[1]);
 }
 
 static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
-    const perhaps_filter *first = f->parts.part[0];
+    const perhaps_filter *first = f->parts->part[0];
     first->kind->prefetch(first, keys, n);
 }
 
@@ -98,7 +98,7 @@ static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t
 static size_t against_contains(const perhaps_filter *f, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
-    const perhaps_filter *first = f->parts.part[0], *second = f->parts.part[1];
+    const perhaps_filter *first = f->parts->part[0], *second = f->parts->part[1];
     struct keyhash left[BATCH_MOST];
     bool listed[BATCH_MOST];
     size_t nleft = 0;

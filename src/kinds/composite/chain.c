@@ -108,10 +108,10 @@ int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
 static int append_layer(perhaps_filter *f)
 {
     struct geometry layer = { 0 };
-    if (f->parts.count == PERHAPS_LAYERS_MAX)
+    if (f->parts->count == PERHAPS_LAYERS_MAX)
         return PERHAPS_ERR_LAYERS;
     struct perhaps_options options = layer_options(&f->body.geometry);
-    int error = plan_layer(&f->body.geometry, f->parts.count, &layer);
+    int error = plan_layer(&f->body.geometry, f->parts->count, &layer);
     return error ? error : parts_append(f, f->body.geometry.base, &layer, &options);
 }
 
@@ -123,7 +123,7 @@ static uint64_t *stale_of(const perhaps_filter *f)
 
 static perhaps_filter *newest(const perhaps_filter *f)
 {
-    return f->parts.part[parts_count(f) - 1];
+    return f->parts->part[parts_count(f) - 1];
 }
 
 /* Returns whether a layer that refuses keys is really used up.  If it holds less than half of
@@ -269,9 +269,9 @@ static int chain_attach(perhaps_filter *f)
 
 static void chain_clear(perhaps_filter *f)
 {
-    while (f->parts.count > 1)
-        perhaps_free(f->parts.part[--f->parts.count]);
-    perhaps_clear(f->parts.part[0]);
+    while (f->parts->count > 1)
+        perhaps_free(f->parts->part[--f->parts->count]);
+    perhaps_clear(f->parts->part[0]);
     *stale_of(f) = 0;
 }
 
@@ -294,7 +294,7 @@ static uint64_t chain_count(const perhaps_filter *f, const struct keyhash *key)
 {
     uint64_t copies = 0;
     for (size_t i = parts_count(f); i > 0; i--)
-        copies += f->parts.part[i - 1]->kind->count(f->parts.part[i - 1], key);
+        copies += f->parts->part[i - 1]->kind->count(f->parts->part[i - 1], key);
     return copies;
 }
 
@@ -310,7 +310,7 @@ static size_t confirm(const perhaps_filter *f, size_t end, const struct keyhash 
         const bool perhaps = answer[i];
         answer[i] = false;
         for (size_t layer = end; perhaps && layer > 0 && !answer[i]; layer--)
-            answer[i] = base->holds(f->parts.part[layer - 1], &keys[i]);
+            answer[i] = base->holds(f->parts->part[layer - 1], &keys[i]);
         found += answer[i];
     }
     return found;
@@ -335,7 +335,7 @@ static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct 
                     size_t n, bool unless_present, bool *answer, size_t *done)
 {
     size_t count = parts_count(f);
-    perhaps_filter *layer = f->parts.part[count - 1];
+    perhaps_filter *layer = f->parts->part[count - 1];
     bool copies = f->removes && !unless_present;
     size_t found = 0;
     if (copies)
@@ -370,7 +370,7 @@ static unsigned find_layers(const perhaps_filter *f, const struct keyhash *key,
     unsigned found = 0;
     for (size_t i = parts_count(f); i > 0; i--) {
         bool here;
-        perhaps_filter *part = f->parts.part[i - 1];
+        perhaps_filter *part = f->parts->part[i - 1];
         if (!part->kind->contains(part, key, key, 1, &here))
             continue;
         *layer = part;
@@ -405,17 +405,17 @@ static int chain_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     uint64_t keys = 0;
     int error = 0;
-    for (size_t i = 0; i < other->parts.count && !error; i++) {
-        const perhaps_filter *layer = other->parts.part[i];
-        if (i < f->parts.count)
+    for (size_t i = 0; i < other->parts->count && !error; i++) {
+        const perhaps_filter *layer = other->parts->part[i];
+        if (i < f->parts->count)
             error = parts_unite(f, i, layer);
         else if (layer->body.geometry.fpr > layer_fpr(f->body.geometry.fpr, i))
             error = PERHAPS_ERR_MISMATCH; /* no chain of this geometry made it */
         else
             error = parts_append_copy(f, layer);
     }
-    for (size_t i = 0; i < f->parts.count; i++)
-        keys += f->parts.part[i]->counters->keys;
+    for (size_t i = 0; i < f->parts->count; i++)
+        keys += f->parts->part[i]->counters->keys;
     *stale_of(f) += *stale_of(other);
     f->counters->keys = keys - (*stale_of(f) < keys ? *stale_of(f) : keys);
     return error;
@@ -424,7 +424,7 @@ static int chain_merge(perhaps_filter *f, const perhaps_filter *other)
 /* Each layer keeps its share of the fpr. */
 static double part_fpr(const perhaps_filter *f, size_t i, double fpr)
 {
-    return f->parts.part[i]->body.geometry.fpr * (fpr / f->body.geometry.fpr);
+    return f->parts->part[i]->body.geometry.fpr * (fpr / f->body.geometry.fpr);
 }
 
 static const struct composite composite = {

@@ -82,7 +82,7 @@ int parts_append_copy(perhaps_filter *f, const perhaps_filter *from)
  * if that is empty. */
 int parts_unite(perhaps_filter *f, size_t number, const perhaps_filter *other)
 {
-    perhaps_filter *part = f->parts.part[number], *copy;
+    perhaps_filter *part = f->parts->part[number], *copy;
     if (counter_get(&part->counters->keys) >= counter_get(&other->counters->keys))
         return filter_unite(part, other);
     int error = filter_copy(other, &f->hasher, &f->allocator, f->shared, &copy);
@@ -90,7 +90,7 @@ int parts_unite(perhaps_filter *f, size_t number, const perhaps_filter *other)
         return error;
     copy->body.geometry = part->body.geometry; /* with the limits of this filter */
     parts_mark(copy);
-    f->parts.part[number] = copy;
+    f->parts->part[number] = copy;
     error = filter_unite(copy, part);
     perhaps_free(part);
     return error;
@@ -98,20 +98,20 @@ int parts_unite(perhaps_filter *f, size_t number, const perhaps_filter *other)
 
 bool parts_attach(perhaps_filter *f, const struct filter_kind *base)
 {
-    for (size_t i = 0; i < f->parts.count; i++) {
-        if (f->parts.part[i]->kind != base)
+    for (size_t i = 0; i < f->parts->count; i++) {
+        if (f->parts->part[i]->kind != base)
             return false;
-        parts_mark(f->parts.part[i]);
+        parts_mark(f->parts->part[i]);
         if (is_of_sets(f))
-            filter_become_set(f->parts.part[i]);
+            filter_become_set(f->parts->part[i]);
     }
-    return f->parts.count > 0;
+    return f->parts->count > 0;
 }
 
 void parts_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
     for (size_t i = parts_count(f); i > 0; i--)
-        f->parts.part[i - 1]->kind->prefetch(f->parts.part[i - 1], keys, n);
+        f->parts->part[i - 1]->kind->prefetch(f->parts->part[i - 1], keys, n);
 }
 
 /* Asks the newest part first, since in a chain it is the largest.  Skips a part to which no key
@@ -123,7 +123,7 @@ size_t parts_contain(const perhaps_filter *f, size_t first, size_t end,
     bool here[BATCH_MOST], asked = false;
     size_t found = 0;
     for (size_t i = end; i > first && found < n; i--) {
-        const perhaps_filter *part = f->parts.part[i - 1];
+        const perhaps_filter *part = f->parts->part[i - 1];
         if (!f->removes && !counter_get(&part->counters->keys))
             continue; /* nothing was ever added */
         size_t found_here = part->kind->contains(part, keys, ahead, n, asked ? here : answer);
@@ -177,7 +177,7 @@ struct fill parts_measure(const perhaps_filter *f, uint64_t most_nbytes)
     double nbytes = 0;
     size_t count = parts_count(f);
     for (size_t i = count; i > 0; i--) {
-        const perhaps_filter *part = f->parts.part[i - 1];
+        const perhaps_filter *part = f->parts->part[i - 1];
         struct fill fill = part->kind->measure(part, most_nbytes / count);
         double weight = (double)filter_geometry(part).body_nbytes;
         all.fpr = either(all.fpr, fill.fpr);

@@ -38,7 +38,7 @@ struct clock {
 
 static perhaps_filter *newest(const perhaps_filter *f)
 {
-    return f->parts.part[f->parts.count - 1];
+    return f->parts->part[f->parts->count - 1];
 }
 
 static struct clock *clock_of(const perhaps_filter *f)
@@ -123,21 +123,21 @@ static int begin(perhaps_filter *f, const struct perhaps_options *options)
     }
     if (!error)
         error = parts_append(f, f->body.geometry.base, generation, options);
-    while (!error && f->parts.count < f->body.geometry.field[GENERATIONS])
-        error = parts_append_like(f, f->parts.part[0]);
+    while (!error && f->parts->count < f->body.geometry.field[GENERATIONS])
+        error = parts_append_like(f, f->parts->part[0]);
     return error;
 }
 
 static int window_attach(perhaps_filter *f)
 {
-    bool complete = f->parts.count == f->body.geometry.field[GENERATIONS];
+    bool complete = f->parts->count == f->body.geometry.field[GENERATIONS];
     return complete && parts_attach(f, f->body.geometry.base) ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 static void window_clear(perhaps_filter *f)
 {
-    for (size_t i = 0; i < f->parts.count; i++)
-        perhaps_clear(f->parts.part[i]);
+    for (size_t i = 0; i < f->parts->count; i++)
+        perhaps_clear(f->parts->part[i]);
     *clock_of(f) = (struct clock){ 0 };
 }
 
@@ -158,20 +158,20 @@ static double window_predict(const struct geometry *g, double keys)
 static size_t window_contains(const perhaps_filter *f, const struct keyhash *keys,
                               const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return parts_contain(f, 0, f->parts.count, keys, ahead, n, answer);
+    return parts_contain(f, 0, f->parts->count, keys, ahead, n, answer);
 }
 
 static size_t contains_newer(const perhaps_filter *f, size_t gone, const struct keyhash *keys,
                              const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return parts_contain(f, gone, f->parts.count, keys, ahead, n, answer);
+    return parts_contain(f, gone, f->parts->count, keys, ahead, n, answer);
 }
 
 /* Empties the oldest generation, which becomes the newest; the others grow older by one. */
 static void rotate(perhaps_filter *f)
 {
-    perhaps_filter **part = f->parts.part, *oldest = part[0];
-    size_t last = f->parts.count - 1;
+    perhaps_filter **part = f->parts->part, *oldest = part[0];
+    size_t last = f->parts->count - 1;
     counter_take(f, &f->counters->keys, oldest->counters->keys);
     memmove(part, part + 1, last * sizeof *part);
     part[last] = oldest;
@@ -191,7 +191,7 @@ static uint64_t periods_passed(const perhaps_filter *f, uint64_t now)
 static size_t gone(const perhaps_filter *f, uint64_t now)
 {
     uint64_t periods = periods_passed(f, now);
-    return periods < f->parts.count ? (size_t)periods : f->parts.count;
+    return periods < f->parts->count ? (size_t)periods : f->parts->count;
 }
 
 static int advance(perhaps_filter *f, uint64_t now)
@@ -222,7 +222,7 @@ static int set_back(perhaps_filter *f, uint64_t now)
 /* The fields of a file may be so large that the product is not below 2^64. */
 static uint64_t time_remembered(const perhaps_filter *f)
 {
-    uint64_t period = f->body.geometry.field[PERIOD_TIME], periods = f->parts.count - 1;
+    uint64_t period = f->body.geometry.field[PERIOD_TIME], periods = f->parts->count - 1;
     return period > UINT64_MAX / periods ? UINT64_MAX : period * periods;
 }
 
@@ -271,7 +271,7 @@ static int window_add(perhaps_filter *f, const struct keyhash *keys,
     for (*done = 0; *done < n && !error;) {
         size_t at = *done, added, some = room(f, n - at), found = 0;
         if (unless_present)
-            found = parts_contain(f, 0, f->parts.count - 1, keys + at, ahead + at, some,
+            found = parts_contain(f, 0, f->parts->count - 1, keys + at, ahead + at, some,
                                   answer + at);
         error = found ? parts_add_missing(newest(f), keys + at, some, true, answer + at, &added)
                       : filter_add_hashed(newest(f), keys + at, ahead + at, some, true,
