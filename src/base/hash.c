@@ -275,17 +275,22 @@ uint64_t hasher_check(const struct hasher *hasher)
     return hash_row_of(hasher)->needs ? hasher->check : check_value(hasher);
 }
 
-/* Copies the secret, function and context that the caller gave.  Returns whether they are all
- * that this hash needs. */
+/* Copies what this hash needs of what the caller gave: the secret, or function and context.
+ * Returns whether it was given. */
 static bool take_secret(struct hasher *hasher, const struct perhaps_hashing *hashing)
 {
-    if (hashing->secret)
-        memcpy(hasher->secret, hashing->secret, sizeof hasher->secret);
-    hasher->function = hashing->function;
-    hasher->context = hashing->context;
-    const unsigned needs = hash_row_of(hasher)->needs;
-    return (needs != HASH_NEEDS_SECRET || hashing->secret) &&
-           (needs != HASH_NEEDS_FUNCTION || hashing->function);
+    switch (hash_row_of(hasher)->needs) {
+    case HASH_NEEDS_SECRET:
+        if (hashing->secret)
+            memcpy(hasher->secret, hashing->secret, sizeof hasher->secret);
+        return hashing->secret;
+    case HASH_NEEDS_FUNCTION:
+        hasher->function = hashing->function;
+        hasher->context = hashing->context;
+        return hashing->function;
+    default:
+        return true;
+    }
 }
 
 bool is_note(const char *text, size_t nbytes)

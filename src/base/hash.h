@@ -14,15 +14,18 @@ struct perhaps_hashed; /* perhaps_fast.h */
 
 struct hasher {
     enum perhaps_hash id;
-    enum cpu cpu : 8;   /* which instructions may hash integers faster */
-    bool ready;         /* false: opened without its secret or function */
-    uint64_t seed;      /* xxh3; 0 for other hashes */
-    uint64_t flip;      /* xxh3 of 64 bits: xxh3_flip() of the seed */
-    uint64_t check;     /* of a hash that needs something: hasher_check() */
-    uint8_t secret[16]; /* sip */
-    void (*function)(void *context, const void *key, size_t key_nbytes,
-                     uint8_t *hash); /* custom */
-    void *context;                   /* custom: passed to 'function' */
+    enum cpu cpu : 8;       /* which instructions may hash integers faster */
+    bool ready;             /* false: opened without its secret or function */
+    uint64_t seed;          /* xxh3; 0 for other hashes */
+    uint64_t flip;          /* xxh3 of 64 bits: xxh3_flip() of the seed */
+    uint64_t check;         /* of a hash that needs something: hasher_check() */
+    union {                 /* what the hash needs: its row tells */
+        uint8_t secret[16]; /* sip */
+        struct {            /* custom */
+            void (*function)(void *context, const void *key, size_t key_nbytes, uint8_t *hash);
+            void *context; /* passed to 'function' */
+        };
+    };
     const char *note; /* what was done to keys before: not NULL; not the hasher's own */
 };
 

@@ -90,10 +90,13 @@ static struct perhaps_options chosen_options(const perhaps_builder *b)
     options.kind = b->kind->about.name;
     options.hashing = (struct perhaps_hashing){ .hash = hasher->id,
                                                 .seed = hasher->seed,
-                                                .secret = hasher->secret,
-                                                .function = hasher->function,
-                                                .context = hasher->context,
                                                 .note = hasher->note };
+    if (hash_row_of(hasher)->needs == HASH_NEEDS_SECRET) {
+        options.hashing.secret = hasher->secret;
+    } else if (hash_row_of(hasher)->needs == HASH_NEEDS_FUNCTION) {
+        options.hashing.function = hasher->function;
+        options.hashing.context = hasher->context;
+    }
     return options;
 }
 

@@ -79,6 +79,9 @@ struct perhaps_filter {
     uint8_t limit_lock;  /* of a shared filter: taken near the key limit, and to grow */
 };
 
+/* A program may keep a million small filters, and each has such a struct. */
+_Static_assert(sizeof(void *) > 8 || sizeof(struct perhaps_filter) <= 440, "filters are small");
+
 /* ---- life.c ---------------------------------------------------------------------------- */
 
 /* Makes a filter of this kind with a geometry that was checked.  'with_body' gives it an empty
