@@ -198,8 +198,8 @@ static void settle_open(const struct target *target, const char *path)
     hashing_check(target->settings, target->path, stats.hash);
 }
 
-/* Opens the filter at 'path' and returns 0, or the error 'taken'; ends the program where it gets
- * another one. */
+/* Opens the filter at 'path' and returns 0, or the error 'taken'.  Another error ends the
+ * program. */
 static int open_unless(int taken, struct target *target, const char *path,
                        enum perhaps_mode mode, bool check)
 {
