@@ -36,7 +36,7 @@ struct grows {
     const uint8_t *(*next_piece)(const perhaps_filter *f, struct body_cursor *cursor,
                                  uint64_t *nbytes);
 
-    /* Changes g, a copy of f->geometry, to the geometry that the filter has now. */
+    /* Changes g, a copy of the geometry, to the one that the filter has now. */
     void (*grown)(const perhaps_filter *f, struct geometry *g);
 
     /* Returns how many bytes of memory the filter has taken beside its first body. */

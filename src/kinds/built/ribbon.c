@@ -145,7 +145,8 @@ static void ribbon_bind(perhaps_filter *f)
     uint64_t slots = field[LAST_SLOTS];
     for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
         slots += field[SLOTS + i];
-    f->body.table = f->body.bytes + slots / 8 * field[ROW_BITS];
+    if (f->body.bytes) /* else it is built into a file, and nobody asks it */
+        f->body.table = f->body.bytes + slots / 8 * field[ROW_BITS];
     f->loops = loops_of(&f->body.geometry, f->cpu);
 }
 
