@@ -18,7 +18,8 @@ void stop_on_signals(void);
  * error.  Call this once, first of all. */
 void stop_on_lost_bytes(void);
 
-/* Tells that the file at 'path' is mapped, for that line.  Of several files it names none. */
+/* Tells that the file at 'path' is about to be mapped, for that line.  Of several files it
+ * names none. */
 void stop_says_lost(const char *path);
 
 /* Returns the signal that asked to stop, or 0. */

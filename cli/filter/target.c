@@ -188,12 +188,10 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
     fail("%s: %s", path, why(error));
 }
 
-/* To be called when the filter at 'path' is open.  Ends the program if a secret was given for
- * nothing. */
-static void settle_open(const struct target *target, const char *path)
+/* Ends the program if a secret was given for nothing. */
+static void check_secret(const struct target *target)
 {
     struct perhaps_stats stats;
-    stop_says_lost(path);
     perhaps_stats_of(target->filter, &stats);
     hashing_check(target->settings, target->path, stats.hash);
 }
@@ -209,11 +207,12 @@ static int open_unless(int taken, struct target *target, const char *path,
                                             .check = check,
                                             .without_secret = !needs_secret(settings),
                                             .hashing = target->hashing.chosen };
+    stop_says_lost(path);
     int error = perhaps_open(path, &options, &target->filter);
     if (error && error != taken)
         fail_open(path, settings, error);
     if (!error)
-        settle_open(target, path);
+        check_secret(target);
     return error;
 }
 
@@ -331,6 +330,7 @@ void target_load_live(struct target *target, uint64_t records)
     target->in_place = target->live = true;
     uint64_t moments = settings->wait_ms / MOMENT_MS;
     int error;
+    stop_says_lost(target->path);
     while ((error = perhaps_open(target->path, &options, &target->filter)) == PERHAPS_ERR_IO &&
            errno == EBUSY && moments-- && !stop_signal())
         nanosleep(&moment, NULL);
@@ -338,7 +338,7 @@ void target_load_live(struct target *target, uint64_t records)
         fail("%s: the disk has no room for its journal: make room", target->path);
     if (error)
         fail_open(target->path, settings, error);
-    settle_open(target, target->path);
+    check_secret(target);
     place_unlock(target); /* the library has locked the journal */
 }
 
