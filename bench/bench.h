@@ -71,11 +71,15 @@ struct settings {
     bool sparse;             /* cold: its zeros take no room on the disk */
     struct list start;       /* filters that grow: the capacity that they begin with */
     const char *kind, *json; /* a list, NULL: all kinds; NULL: no file */
-    bool hashed, quick;
+    bool hashed, secret, quick;
     bool peers;    /* measure all peers, also those that take long or need a process */
     size_t piece;  /* keys in a piece */
     size_t rounds; /* how many pieces of queries each thread has in a pass */
 };
+
+/* Returns the hash of the library's filters: xxh3-64, which new filters take at these sizes,
+ * if the options do not tell. */
+struct perhaps_hashing hashing_of(const struct settings *settings);
 
 /* One row of the table. */
 struct task {

@@ -52,15 +52,23 @@ static struct perhaps_options options_of(const struct contender *self, uint64_t 
                                      .bitmap = range_of(self, capacity) };
 }
 
-/* The hash is the one that new filters take at these sizes.  The seed is fixed, so that every
- * run measures the same filter. */
+/* The seed and the secret are fixed, so that every run measures the same filter. */
+struct perhaps_hashing hashing_of(const struct settings *settings)
+{
+    static const uint8_t secret[] = "perhaps, or not.";
+    return (struct perhaps_hashing){ .hash = settings->hashed   ? PERHAPS_HASH_NONE
+                                             : settings->secret ? PERHAPS_HASH_SIP
+                                                                : PERHAPS_HASH_XXH3_64,
+                                     .seed = 1,
+                                     .secret = secret };
+}
+
 static const char *create(const struct contender *self, const struct task *task, void **filter)
 {
     struct perhaps_options options = options_of(self, task->capacity, task->fpr);
-    options.hashing.hash = self->of_integers        ? PERHAPS_HASH_INTEGER
-                           : task->settings->hashed ? PERHAPS_HASH_NONE
-                                                    : PERHAPS_HASH_XXH3_64;
-    options.hashing.seed = 1;
+    options.hashing = hashing_of(task->settings);
+    if (self->of_integers)
+        options.hashing.hash = PERHAPS_HASH_INTEGER;
     options.shared = task->shared;
     perhaps_filter *made;
     int error = perhaps_create(&options, &made);
@@ -259,9 +267,7 @@ static const char *begin_built(struct built *built)
     struct perhaps_options options =
         options_of(built->contender, built->task.capacity, built->task.fpr);
     const struct perhaps_build_options how = { .threads = (unsigned)built->task.nthreads };
-    options.hashing.hash =
-        built->task.settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3_64;
-    options.hashing.seed = 1;
+    options.hashing = hashing_of(built->task.settings);
     int error = perhaps_builder_create(&options, &how, &built->builder);
     return error ? perhaps_strerror(error) : NULL;
 }

@@ -55,8 +55,7 @@ static void prepare(struct growth *growth, const struct settings *settings)
     growth->keys = (uint64_t)settings->keys.at[0];
     options->capacity = growth->grows ? (uint64_t)settings->start.at[0] : growth->keys;
     options->window.keys = growth->grows ? 0 : growth->keys;
-    options->hashing.hash = settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3_64;
-    options->hashing.seed = 1; /* the same in every run */
+    options->hashing = hashing_of(settings);
     growth->piece_nbytes = allocate_zeroed((size_t)growth->keys / settings->piece + 2,
                                            sizeof *growth->piece_nbytes);
     growth->row =

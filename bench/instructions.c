@@ -173,6 +173,7 @@ static const struct counted {
 #define NONE    PERHAPS_HASH_NONE
 #define NONE64  PERHAPS_HASH_NONE_64
 #define INTEGER PERHAPS_HASH_INTEGER
+#define SIP     PERHAPS_HASH_SIP
 
 /* A filter holds KEYS keys when it is asked, and after adds, which begin with an empty one: so
  * it is full, unless its capacity is larger.  The library chooses the geometry; 'field' of it
@@ -216,6 +217,7 @@ static const struct row {
     { "20-bytes", ASK_ONE, 20, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
     { "32-bytes", ASK_ONE, 32, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
     { "64-bytes", ASK_ONE, 64, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
+    { "secret-20-bytes", ASKS, 20, "blocked", KEYS, 0.01, SIP, "bands", 1 },
 };
 
 /* ---- One of them ------------------------------------------------------------------------- */
@@ -255,13 +257,15 @@ static unsigned copies_of(const char *name)
 /* Makes a filter without keys, or builds one with all. */
 static perhaps_filter *create(const struct row *row)
 {
+    static const uint8_t secret[] = "perhaps, or not.";
     perhaps_filter *filter;
     struct perhaps_stats stats;
     struct perhaps_options options = { .kind = row->kind,
                                        .capacity = row->capacity,
                                        .fpr = row->fpr,
                                        .needs = copies_of(row->kind),
-                                       .hashing = { .hash = row->hash, .seed = 1 } };
+                                       .hashing = {
+                                           .hash = row->hash, .seed = 1, .secret = secret } };
     if (row->operations & INTEGERS)
         options.bitmap =
             (struct perhaps_bitmap_options){ INTEGER_LOW,

@@ -39,6 +39,7 @@ static const char usage[] =
     "  --kind K[,K...]   only these kinds and peers\n"
     "  --key-bytes B     bytes of a key: 8 to 64 [8]\n"
     "  --hashed          keys of 16 bytes that are hashed already\n"
+    "  --secret          hash the keys of the library's filters under a secret (sip)\n"
     "  --json FILE       write the results to FILE, too\n"
     "  --quick           a try, not a measurement: few keys and queries, one pass\n"
     "  --help\n\n"
@@ -89,6 +90,7 @@ static const struct option_row common_options[] = {
     { "kind", .text = &settings.kind },
     { "json", .text = &settings.json },
     { "hashed", .flag = &settings.hashed },
+    { "secret", .flag = &settings.secret },
     { "quick", .flag = &settings.quick },
     { 0 },
 };
@@ -131,8 +133,9 @@ static void print_head(void)
     printf(
         "keys: %.0f random bytes, %s; a bitmap's: %d digits, every second number of a range\n",
         settings.key_nbytes.at[0],
-        settings.hashed ? "hashed already (hash none)"
-                        : "hashed by the filter (xxh3-64 in the library's)",
+        settings.hashed   ? "hashed already (hash none)"
+        : settings.secret ? "hashed by the filter (sip in the library's)"
+                          : "hashed by the filter (xxh3-64 in the library's)",
         INTEGER_NBYTES);
     printf(
         "ns a key: the average over pieces of %zu keys a thread, made just before in its "
@@ -389,12 +392,12 @@ int main(int argc, char **argv)
     complete();
     json_t *facts = report_machine();
     json_object_update_new(
-        facts,
-        json_pack("{s:I, s:b, s:I, s:I, s:I, s:i}", "key_bytes",
-                  (json_int_t)settings.key_nbytes.at[0], "hashed", settings.hashed, "repeat",
-                  (json_int_t)settings.repeat.at[0], "queries_a_pass_and_thread",
-                  (json_int_t)settings.rounds * (json_int_t)settings.piece, "keys_a_piece",
-                  (json_int_t)settings.piece, "ring", RING));
+        facts, json_pack("{s:I, s:b, s:b, s:I, s:I, s:I, s:i}", "key_bytes",
+                         (json_int_t)settings.key_nbytes.at[0], "hashed", settings.hashed,
+                         "secret", settings.secret, "repeat", (json_int_t)settings.repeat.at[0],
+                         "queries_a_pass_and_thread",
+                         (json_int_t)settings.rounds * (json_int_t)settings.piece,
+                         "keys_a_piece", (json_int_t)settings.piece, "ring", RING));
     bool wrong = mode->measure(&settings, facts);
     report_close(facts, settings.json);
     return wrong;

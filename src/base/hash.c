@@ -6,7 +6,6 @@
 #include <perhaps_fast.h>
 #include <perhaps_plan.h>
 
-#include <sodium/crypto_shorthash_siphash24.h>
 #include <sodium/utils.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,13 +37,6 @@ NOINLINE struct keyhash hash_xxh3_64(const struct hasher *hasher, const void *ke
                                      size_t nbytes)
 {
     return any_64(hasher, key, nbytes);
-}
-
-static struct keyhash hash_sip(const struct hasher *hasher, const void *key, size_t nbytes)
-{
-    uint8_t out[crypto_shorthash_siphashx24_BYTES];
-    crypto_shorthash_siphashx24(out, key, nbytes, hasher->secret);
-    return hash_none(hasher, out, sizeof out);
 }
 
 static struct keyhash hash_custom(const struct hasher *hasher, const void *key, size_t nbytes)
@@ -161,7 +153,6 @@ static void run_keys_xxh3_64(const struct hasher *hasher, const struct perhaps_k
     {                                                                                          \
         run(hasher, keys, first, n, out, hash_##name);                                         \
     }
-RUN_KEYS(sip)
 RUN_KEYS(none)
 RUN_KEYS(custom)
 RUN_KEYS(none_64)
@@ -171,7 +162,7 @@ const struct hash_row hash_rows[PERHAPS_HASH_COUNT] = {
     [PERHAPS_HASH_XXH3] = { "xxh3", .bits = 128, .seeded = true, .one = hash_xxh3,
                             .run = run_keys_xxh3 },
     [PERHAPS_HASH_SIP] = { "sip", .bits = 128, .needs = HASH_NEEDS_SECRET, .one = hash_sip,
-                           .run = run_keys_sip },
+                           .run = hash_sip_run },
     [PERHAPS_HASH_NONE] = { "none", .bits = 128, .takes = PERHAPS_HASH_NBYTES, .one = hash_none,
                             .run = run_keys_none },
     [PERHAPS_HASH_CUSTOM] = { "custom", .bits = 128, .needs = HASH_NEEDS_FUNCTION,

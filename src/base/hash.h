@@ -177,4 +177,17 @@ hash_integers hash_integers_64_scalar, hash_integers_64_avx2, hash_integers_64_a
 void hash_integers_128_avx512(const uint8_t *packed, size_t n, uint64_t seed,
                               struct keyhash *out);
 
+/* ---- By SipHash (hash_sip.c) ------------------------------------------------------------- */
+
+struct keyhash hash_sip(const struct hasher *hasher, const void *key, size_t nbytes);
+void hash_sip_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
+                  size_t n, struct keyhash *out);
+
+/* Hashes n keys under a secret of 16 bytes, for each instruction set (sip_loops.h).  Each key
+ * has as many whole blocks of 8 bytes as the one before it, or more. */
+typedef void hash_sip_lanes(const uint8_t *secret, const struct perhaps_key *keys, size_t n,
+                            struct keyhash *out);
+
+hash_sip_lanes hash_sip_avx2, hash_sip_avx512;
+
 #endif

@@ -1,5 +1,7 @@
-/* hash_avx2.c - XXH3-64 of keys of 8 bytes, by AVX2. */
+/* hash_avx2.c - XXH3-64 of keys of 8 bytes, and SipHash, by AVX2. */
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #include "hash_loops.h"
 
 #if defined(__clang__)
@@ -9,10 +11,19 @@
 #pragma GCC target("avx2,bmi2")
 #endif
 
+#define SIP_LANES 4
+#include "sip_loops.h"
+
 void hash_integers_64_avx2(const uint8_t *restrict packed, size_t n, uint64_t flip,
                            struct keyhash *restrict out)
 {
     hash_loop_64(packed, n, flip, out);
+}
+
+void hash_sip_avx2(const uint8_t *secret, const struct perhaps_key *keys, size_t n,
+                   struct keyhash *out)
+{
+    sip_run(secret, keys, n, out);
 }
 
 #if defined(__clang__)

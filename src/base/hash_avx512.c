@@ -1,4 +1,4 @@
-/* hash_avx512.c - XXH3-128 and XXH3-64 of keys of 8 bytes, by AVX-512. */
+/* hash_avx512.c - XXH3-128 and XXH3-64 of keys of 8 bytes, and SipHash, by AVX-512. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -12,6 +12,9 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
 #endif
+
+#define SIP_LANES 8
+#include "sip_loops.h"
 
 /* Returns x ^ x >> shift in each lane. */
 static inline __m512i fold(__m512i x, unsigned shift)
@@ -79,6 +82,12 @@ void hash_integers_64_avx512(const uint8_t *restrict packed, size_t n, uint64_t 
                              struct keyhash *restrict out)
 {
     hash_loop_64(packed, n, flip, out);
+}
+
+void hash_sip_avx512(const uint8_t *secret, const struct perhaps_key *keys, size_t n,
+                     struct keyhash *out)
+{
+    sip_run(secret, keys, n, out);
 }
 
 #if defined(__clang__)
