@@ -1,5 +1,5 @@
-/* one_test.c - proves that the ways to deal with one key agree: calls, prepared keys, and views
- * (perhaps_fast.h).  They give the same answers and errors, count the same, and leave the
+/* one_test.c - proves that the ways to deal with one key agree: calls, prepared keys, views
+ * (perhaps_fast.h), and batches of one key.  They give the same answers and errors, count the same, and leave the
  * same bytes, whatever the kind, the hash and the length of the key, until the filter refuses.
  * On x86-64 it is compiled for AVX2, so that views make no calls where they need not. */
 #include "support.h"
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "perhaps_fast.h"
+#include "perhaps_live.h"
 #include "perhaps_sets.h"
 
 enum { CAPACITY = 300, TRIED = 500, ASKED = 2000 };
@@ -66,6 +67,8 @@ static void expect_same(const perhaps_filter *a, const perhaps_filter *b)
     struct perhaps_stats of_a = stats_of(a), of_b = stats_of(b);
     expect(perhaps_equal(a, b));
     expect(of_a.keys == of_b.keys && of_a.failed_adds == of_b.failed_adds);
+    expect(of_a.unmatched_removals == of_b.unmatched_removals);
+    expect(of_a.counting.saturated == of_b.counting.saturated);
 }
 
 /* Adds more keys than the filter takes in each way, and asks for them and for others. */
@@ -148,6 +151,167 @@ TEST_EACH(test_unless_present, any_kind)
         expect_error(perhaps_add_unless_present_prepared(prepared, &p, NULL), error);
     }
     expect_same(called, prepared);
+}
+
+/* ---- Single keys beside batches of one key ------------------------------------------------ */
+
+enum deed { ADD, ADD_NEW, ADD_NEW_PREPARED, REMOVE, COUNT, ASK, DEEDS };
+
+/* Does something with a key.  Returns the error, and sets *told to what else the call tells. */
+static int do_single(perhaps_filter *f, enum deed deed, struct perhaps_key key, uint64_t *told)
+{
+    struct perhaps_prepared p;
+    bool was = false;
+    int error = 0;
+    *told = 0;
+    if (deed == ADD)
+        return perhaps_add(f, key.bytes, key.nbytes);
+    if (deed == REMOVE)
+        return perhaps_remove(f, key.bytes, key.nbytes);
+    if (deed == COUNT)
+        return perhaps_count(f, key.bytes, key.nbytes, told);
+    if (deed == ADD_NEW)
+        error = perhaps_add_unless_present(f, key.bytes, key.nbytes, &was);
+    else if (deed == ADD_NEW_PREPARED) {
+        perhaps_prepare(f, key.bytes, key.nbytes, &p);
+        error = perhaps_add_unless_present_prepared(f, &p, &was);
+    } else
+        was = perhaps_contains(f, key.bytes, key.nbytes);
+    *told = was;
+    return error;
+}
+
+/* The same by a batch. */
+static int do_batch(perhaps_filter *f, enum deed deed, struct perhaps_key key, uint64_t *told)
+{
+    const struct perhaps_keys keys = perhaps_keys_each(&key, 1);
+    bool was = false;
+    int error = 0;
+    *told = 0;
+    if (deed == COUNT)
+        return perhaps_count_many(f, &keys, told);
+    if (deed == REMOVE) {
+        error = perhaps_remove_many(f, &keys, &was, NULL, NULL);
+        return error ? error : was ? 0 : PERHAPS_ERR_NOT_FOUND;
+    }
+    if (deed == ADD)
+        return perhaps_add_many(f, &keys, NULL);
+    if (deed == ASK)
+        *told = perhaps_contains_many(f, &keys, NULL);
+    else {
+        error = perhaps_add_unless_present_many(f, &keys, &was, NULL);
+        *told = was;
+    }
+    return error;
+}
+
+/* Does the same with both filters, which must agree at every step: 'steps' deeds with so few
+ * keys that each comes often, in three rounds.  In every second one most keys are removed. */
+static void check_singles(perhaps_filter *single, perhaps_filter *batch, unsigned steps,
+                          enum perhaps_hash hash, bool integers, struct rng rng)
+{
+    uint8_t key[48];
+    for (unsigned i = 0; i < steps; i++) {
+        size_t nbytes = make_key(rng_below(&rng, 2 * CAPACITY), hash, integers, key);
+        enum deed deed = (enum deed)rng_below(&rng, DEEDS);
+        if (deed < REMOVE && 3 * i / steps == 1)
+            deed = REMOVE;
+        if (nbytes && rng_below(&rng, 50) == 0)
+            nbytes--; /* which some hashes do not take */
+        struct perhaps_key each = { key, nbytes };
+        uint64_t told, told_too;
+        int error = do_single(single, deed, each, &told);
+        expect_error(do_batch(batch, deed, each, &told_too), error);
+        expect(told == told_too);
+        if (i % (steps / 8) == 0)
+            expect(perhaps_equal(single, batch));
+    }
+    expect_same(single, batch);
+}
+
+/* Of every kind, over each base, with each hash, shared or not, with copies or without. */
+static void check_singles_of(struct perhaps_options *options, struct rng *rng)
+{
+    for (unsigned hash = 0; hash < PERHAPS_HASH_INTEGER; hash++)
+        for (unsigned way = 0; way < 4; way++) {
+            perhaps_filter *filter;
+            options->hashing.hash = (enum perhaps_hash)hash;
+            if (!ask_for_copies(options, way & 1) && way & 1)
+                continue;
+            scene("%s, base %s, %s, way %u%s", options->kind,
+                  options->base ? options->base : "none",
+                  perhaps_hash_name((enum perhaps_hash)hash), way,
+                  options->shared ? ", shared" : "");
+            if (perhaps_create(options, &filter) == PERHAPS_ERR_UNSUPPORTED)
+                continue; /* no copies over this base */
+            expect(filter);
+            scoped_filter *single = filter, *batch = clone_of(single);
+            rng_next(rng);
+            check_singles(single, batch, many(2000), (enum perhaps_hash)hash, way & 2, *rng);
+        }
+}
+
+TEST_EACH(test_singles, any_kind)
+{
+    struct rng rng = rng_for(__func__);
+    for (unsigned way = 0; way < 4; way++) {
+        struct perhaps_options options =
+            options_for(kind, CAPACITY, way & 1 ? 1e-5 : 0.01, test_seed());
+        options.hashing.function = custom_hash;
+        options.shared = way & 2;
+        if (options.shared && !takes_threads(kind))
+            continue;
+        for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
+            check_singles_of(&options, &rng);
+    }
+}
+
+/* Of every width of slots that there is. */
+TEST_EACH(test_singles_of_rates, removes)
+{
+    struct rng rng = rng_for(__func__);
+    for (double fpr = 0.2; fpr > 1e-9; fpr /= 1.7) {
+        struct perhaps_options options = options_for(kind, CAPACITY, fpr, test_seed());
+        scene("%s, fpr %g", kind->name, fpr);
+        options.hashing.hash = PERHAPS_HASH_XXH3_64;
+        perhaps_filter *filter;
+        ask_for_copies(&options, true);
+        if (perhaps_create(&options, &filter))
+            continue; /* a rate that the kind cannot reach */
+        scoped_filter *single = filter, *batch = clone_of(single);
+        rng_next(&rng);
+        check_singles(single, batch, many(6000), PERHAPS_HASH_XXH3_64, true, rng);
+    }
+}
+
+/* Of files: mapped, checked, without their secret, and live. */
+TEST_EACH(test_singles_of_files, any_kind)
+{
+    static const struct perhaps_open_options live = { .mode = PERHAPS_MODE_JOURNAL };
+    static const struct perhaps_open_options *const ways[] = { &map_it, &load_it, &checking,
+                                                               &without_secret, &live };
+    struct rng rng = rng_for(__func__);
+    for (unsigned way = 0; way < 2 * sizeof ways / sizeof *ways; way++) {
+        const struct perhaps_open_options *how = ways[way / 2];
+        struct perhaps_options options = options_for(kind, CAPACITY, 0.01, test_seed());
+        if (how == &without_secret)
+            options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_SIP };
+        if (!ask_for_copies(&options, way & 1) && way & 1)
+            continue;
+        scene("%s, way %u", kind->name, way);
+        struct path one = temp_path("one"), two = temp_path("two");
+        scoped_filter *full = make_with(&options);
+        scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY / 2);
+        fill(full, &keys);
+        expect_success(perhaps_save(full, one.text));
+        expect_success(perhaps_save(full, two.text));
+        scoped_filter *single = open_file(one.text, how), *batch = open_file(two.text, how);
+        check_singles(single, batch, many(1000), options.hashing.hash, way % 3 == 0, rng);
+        unlink(one.text);
+        unlink(two.text);
+        unlink(journal_of(one).text);
+        unlink(journal_of(two).text);
+    }
 }
 
 /* A key of a length that the hash refuses gives the answer and error of the plain calls, and so
