@@ -87,6 +87,18 @@ INLINED int ask_prepared(perhaps_filter *filter, const struct perhaps_prepared *
     return perhaps_contains_prepared(filter, prepared);
 }
 
+INLINED int add_unless_present(perhaps_filter *filter, const void *key, size_t key_nbytes)
+{
+    bool was_present;
+    return perhaps_add_unless_present(filter, key, key_nbytes, &was_present);
+}
+
+INLINED int count(perhaps_filter *filter, const void *key, size_t key_nbytes)
+{
+    uint64_t copies;
+    return perhaps_count(filter, key, key_nbytes, &copies) ? 0 : (int)copies;
+}
+
 COUNTED counted_nothing(const struct work *work)
 {
     return each_key(work, do_nothing);
@@ -122,10 +134,39 @@ COUNTED counted_add_prepared(const struct work *work)
     return each_prepared(work, perhaps_add_prepared);
 }
 
+COUNTED counted_add_unless_present_one(const struct work *work)
+{
+    return each_key(work, add_unless_present);
+}
+
+COUNTED counted_remove_one(const struct work *work)
+{
+    return each_key(work, perhaps_remove);
+}
+
+COUNTED counted_remove_many(const struct work *work)
+{
+    size_t removed;
+    int error = perhaps_remove_many(work->filter, &work->keys, NULL, &removed, NULL);
+    return error + (int)(KEYS - removed);
+}
+
+COUNTED counted_count_one(const struct work *work)
+{
+    return each_key(work, count);
+}
+
+/* Adds up nothing, which would be counted. */
+COUNTED counted_count_many(const struct work *work)
+{
+    return perhaps_count_many(work->filter, &work->keys, work->copies) ? 0 : KEYS;
+}
+
 /* ---- The tables -------------------------------------------------------------------------- */
 
 /* Which operations a filter has.  PRESENT: the keys that it is asked for are in, not absent;
- * BUILT: a builder makes it of its keys; INTEGERS: they are those of a range, as text. */
+ * BUILT: a builder makes it of its keys; INTEGERS: they are those of a range, as text; SHARED:
+ * several threads might add.  The keys that are removed or counted are in. */
 enum {
     NOTHING = 1,
     ASK_ONE = 2,
@@ -141,12 +182,21 @@ enum {
     ADD_INLINE_HASHED = 2048,
     BUILT = 4096,
     INTEGERS = 8192,
+    SHARED = 1 << 14,
+    ADD_NEW = 1 << 15,
+    REMOVE_ONE = 1 << 16,
+    REMOVE_MANY = 1 << 17,
+    COUNT_ONE = 1 << 18,
+    COUNT_MANY = 1 << 19,
     ASKS = ASK_ONE | ASK_MANY,
     ADDS = ADD_ONE | ADD_MANY,
     BOTH_PREPARED = ASK_PREPARED | ADD_PREPARED,
     INLINE = ASK_INLINE | ADD_INLINE,
     INLINE_HASHED = ASK_INLINE_HASHED | ADD_INLINE_HASHED,
-    ADDING = ADDS | ADD_PREPARED | ADD_INLINE | ADD_INLINE_HASHED,
+    REMOVES = REMOVE_ONE | REMOVE_MANY,
+    COUNTS = COUNT_ONE | COUNT_MANY,
+    COPIES = ADD_NEW | REMOVES | COUNTS,
+    ADDING = ADDS | ADD_PREPARED | ADD_INLINE | ADD_INLINE_HASHED | ADD_NEW,
 };
 
 static const struct counted {
@@ -165,6 +215,11 @@ static const struct counted {
     { "add-one", ADD_INLINE, counted_inline_add },
     { "ask-one", ASK_INLINE_HASHED, counted_inline_ask_hashed },
     { "add-one", ADD_INLINE_HASHED, counted_inline_add_hashed },
+    { "add-unless-present-one", ADD_NEW, counted_add_unless_present_one },
+    { "remove-one", REMOVE_ONE, counted_remove_one },
+    { "remove-many", REMOVE_MANY, counted_remove_many },
+    { "count-one", COUNT_ONE, counted_count_one },
+    { "count-many", COUNT_MANY, counted_count_many },
 };
 
 /* What perhaps_create() takes for these filters, unless it is told a seed; and the others. */
@@ -190,7 +245,7 @@ static const struct row {
     uint64_t value;
 } rows[] = {
     { "empty-function", NOTHING, 8, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
-    { "blocked-1%", ASKS | ADDS, 8, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
+    { "blocked-1%", ASKS | ADDS | ADD_NEW, 8, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
     { "blocked-1e-6", ASKS | ADDS, 8, "blocked", KEYS, 1e-6, XXH3, "bands", 2 },
     { "prepared", BOTH_PREPARED, 8, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
     { "inline", INLINE, 8, "blocked", KEYS, 0.01, XXH3, "bands", 1 },
@@ -199,12 +254,21 @@ static const struct row {
     { "hashed-128-bits", ASKS | ADDS, 16, "blocked", KEYS, 0.01, NONE, "bands", 1 },
     { "hashed-64-bits", ASKS | ADDS, 8, "blocked", KEYS, 0.01, NONE64, "bands", 1 },
     { "counting-1%", ASKS | ADDS, 8, "counting", KEYS, 0.01, XXH3, "bands", 1 },
-    { "cuckoo-half-full", ASKS | ADDS, 8, "cuckoo", 2 * KEYS, 1.5e-4, XXH3, "fingerprint_bits",
-      16 },
+    { "counting-half-full", ASKS | ADDS | COPIES, 8, "counting", 2 * KEYS, 0.01, XXH3, "bands",
+      1 },
+    { "counting-1e-4", ASKS | ADDS | COPIES, 8, "counting", 2 * KEYS, 1e-4, XXH3, "bands", 2 },
+    { "counting-shared", SHARED | ADDS | COPIES, 8, "counting", 2 * KEYS, 0.01, XXH3, "bands",
+      1 },
+    { "cuckoo-half-full", ASKS | ADDS | COPIES, 8, "cuckoo", 2 * KEYS, 1.5e-4, XXH3,
+      "fingerprint_bits", 16 },
+    { "cuckoo-12-bits", ASKS | ADDS | COPIES, 8, "cuckoo", 2 * KEYS, 2e-3, XXH3,
+      "fingerprint_bits", 12 },
+    { "cuckoo-shared", SHARED | ASKS | ADDS | COPIES, 8, "cuckoo", 2 * KEYS, 1.5e-4, XXH3,
+      "fingerprint_bits", 16 },
     { "cuckoo-full", ASKS, 8, "cuckoo", KEYS, 1.5e-4, XXH3, "fingerprint_bits", 16 },
-    { "bloom-1%", ASKS | ADDS, 8, "bloom", KEYS, 0.01, XXH3, "key_bits", 7 },
+    { "bloom-1%", ASKS | ADDS | ADD_NEW, 8, "bloom", KEYS, 0.01, XXH3, "key_bits", 7 },
     { "bloom-1%-present", ASKS | PRESENT, 8, "bloom", KEYS, 0.01, XXH3, "key_bits", 7 },
-    { "elastic-0.3%", ASKS | ADDS, 8, "elastic", 1000, 0.003, XXH3, "slot_bits", 16 },
+    { "elastic-0.3%", ASKS | ADDS | COPIES, 8, "elastic", 1000, 0.003, XXH3, "slot_bits", 16 },
     { "ribbon-0.4%", ASKS | BUILT, 8, "ribbon", KEYS, 0.004, XXH3, "row_bits", 8 },
     { "ribbon-0.1%-present", ASKS | BUILT | PRESENT, 8, "ribbon", KEYS, 0.001, XXH3, "row_bits",
       10 },
@@ -264,6 +328,7 @@ static perhaps_filter *create(const struct row *row)
                                        .capacity = row->capacity,
                                        .fpr = row->fpr,
                                        .needs = copies_of(row->kind),
+                                       .shared = row->operations & SHARED,
                                        .hashing = {
                                            .hash = row->hash, .seed = 1, .secret = secret } };
     if (row->operations & INTEGERS)
@@ -295,18 +360,23 @@ static void run(const struct row *row, const struct counted *operation, const ch
 {
     struct key_buffer buffer = buffer_of(row, row->key_nbytes);
     struct work work = { .filter = create(row),
-                         .answers = allocate_zeroed(KEYS, sizeof(bool)) };
-    bool adds = operation->bit & ADDING, present = row->operations & PRESENT;
+                         .answers = allocate_zeroed(KEYS, sizeof(bool)),
+                         .copies = allocate_zeroed(KEYS, sizeof(uint64_t)) };
+    bool adds = operation->bit & ADDING, removes = operation->bit & REMOVES;
+    bool present = row->operations & PRESENT || operation->bit & COUNTS;
     if (!adds && !(row->operations & BUILT))
         fill(row, work.filter);
-    work.keys = adds || present ? keys_added(&buffer, 0, KEYS) : keys_absent(&buffer, 0, KEYS);
+    work.keys = adds || removes || present ? keys_added(&buffer, 0, KEYS)
+                                           : keys_absent(&buffer, 0, KEYS);
     int found = operation->run(&work), least = present ? KEYS : 0;
-    double most = adds ? 0 : present ? (double)KEYS : 5 * row->fpr * (double)KEYS + 5;
+    double wrong = 5 * row->fpr * (double)KEYS + 5;
+    double most = adds || removes ? 0 : present ? (double)KEYS + wrong : wrong;
     if (found < least || (double)found > most)
         errx(2, "%s: %d", name, found);
     printf("%s %d\n", name, KEYS);
     perhaps_free(work.filter);
     free(work.answers);
+    free(work.copies);
     key_buffer_close(&buffer);
 }
 

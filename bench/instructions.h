@@ -9,6 +9,7 @@ struct work {
     perhaps_filter *filter;
     struct perhaps_keys keys;
     bool *answers;
+    uint64_t *copies;
 };
 
 /* Ask and add by a view, integers and ready hashes.  instructions_inline.c is compiled for

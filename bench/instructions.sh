@@ -51,13 +51,13 @@ count() {
 # 5 % above the recorded one, or has none.
 compare() {
     awk -v check="$mode" '
-    BEGIN { printf "%-28s %9s %9s\n", "instructions a key", "recorded", "now" }
+    BEGIN { printf "%-42s %9s %9s\n", "instructions a key", "recorded", "now" }
     NR == FNR { if (FNR > 1) recorded[$1] = $2; next }
     {
         known = $1 in recorded
         above = check == "--check" && $2 > 1.05 * recorded[$1]
         failed += above
-        printf "%-28s %9s %9.1f", $1, known ? recorded[$1] : "-", $2
+        printf "%-42s %9s %9.1f", $1, known ? recorded[$1] : "-", $2
         if (known)
             printf "%+9.1f %%", 100 * ($2 / recorded[$1] - 1)
         print !above ? "" : known ? "  ERROR: more than 5 % above" : "  ERROR: not recorded"

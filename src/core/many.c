@@ -311,35 +311,6 @@ size_t perhaps_contains_many_at(const perhaps_filter *f, const struct perhaps_ke
     return found;
 }
 
-/* Returns 0 if this filter can tell counts, or the error of a call that asks for one. */
-static int may_count(const perhaps_filter *f)
-{
-    if (!f->counts)
-        return f->is_set ? PERHAPS_ERR_SET : PERHAPS_ERR_UNSUPPORTED;
-    return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
-}
-
-/* Counts one hashed key.  Returns PERHAPS_ERR_DAMAGED if it lies on a damaged page: unlike
- * "perhaps", no number would be a safe answer. */
-static int count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count)
-{
-    if (f->checked && !f->checked->guard->is_sound(f, key))
-        return PERHAPS_ERR_DAMAGED;
-    *count = f->kind->count(f, key);
-    return 0;
-}
-
-int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
-{
-    struct keyhash hash;
-    int error = may_count(f);
-    *count = 0;
-    if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
-        error = PERHAPS_ERR_ARGUMENT;
-    filter_count_singles(f, 1);
-    return error ? error : count_hashed(f, &hash, count);
-}
-
 struct counting {
     const perhaps_filter *f;
     uint64_t *counts;
@@ -353,7 +324,7 @@ static int count_step(void *context, const struct keyhash *keys, const struct ke
     (void)done;
     prefetch_ahead(c->f, keys, ahead, n);
     for (size_t i = 0; i < n && !error; i++)
-        error = count_hashed(c->f, &keys[i], &c->counts[at + i]);
+        error = filter_count_hashed(c->f, &keys[i], &c->counts[at + i]);
     return error;
 }
 
@@ -368,7 +339,7 @@ int perhaps_count_many(const perhaps_filter *f, const struct perhaps_keys *keys,
 {
     struct counting c = { f, counts };
     size_t done;
-    int error = may_count(f);
+    int error = filter_may_count(f);
     if (!error)
         error = all_hashable(f, keys);
     if (!error)
@@ -476,21 +447,10 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
     struct removing r = { f, removed, nremoved ? nremoved : &unused_count };
     done = done ? done : &unused_done;
     *r.nremoved = *done = 0;
-    int error = f->removes  ? filter_may_change(f)
-                : f->is_set ? PERHAPS_ERR_SET
-                            : PERHAPS_ERR_UNSUPPORTED;
+    int error = filter_may_remove(f);
     if (error)
         return error;
     size_t count = hasher_accepts(&f->hasher, keys);
     error = batch_each(f, keys, count, false, remove_step, &r, done);
     return error ? error : count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
-}
-
-int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
-{
-    struct perhaps_key each = { .bytes = key, .nbytes = key_nbytes };
-    struct perhaps_keys keys = perhaps_keys_each(&each, 1);
-    size_t removed;
-    int error = perhaps_remove_many(filter, &keys, NULL, &removed, NULL);
-    return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;
 }

@@ -310,6 +310,11 @@ size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
     return f->loops->contains(&f->body, keys, ahead, n, answer);
 }
 
+uint64_t loops_count(const perhaps_filter *f, const struct keyhash *key)
+{
+    return f->loops->count_one(&f->body, *key);
+}
+
 size_t loops_add_in_steps(const perhaps_filter *f, const struct keyhash *keys, size_t n,
                           bool *answer)
 {

@@ -74,9 +74,11 @@ struct perhaps_filter {
     bool read_only : 1;    /* mapped, and not shared */
     bool asks_at_once : 1; /* by the loops for one key: neither operation nor guard does more */
     bool adds_at_once : 1; /* the same: nor does a changer stand in front of them */
-    bool counts_once : 1;  /* its keys are added one after the other, by a changer */
-    bool keys_estimated; /* the number of keys may be wrong (add.c); to be read by an atomic */
-    uint8_t limit_lock;  /* of a shared filter: taken near the key limit, and to grow */
+    bool removes_at_once : 1; /* by the loop for one key; and so with counts_at_once */
+    bool counts_at_once : 1;
+    bool counts_once : 1; /* its keys are added one after the other, by a changer */
+    bool keys_estimated;  /* the number of keys may be wrong (add.c); to be read by an atomic */
+    uint8_t limit_lock;   /* of a shared filter: taken near the key limit, and to grow */
 };
 
 /* A program may keep a million small filters, and each has such a struct. */
@@ -259,10 +261,14 @@ static inline bool filter_may_look(const perhaps_filter *f)
     return f->shared || !f->changer->locked;
 }
 
-/* Return 0 if keys may be added, or if they may be changed otherwise, or the error of a call
- * that tries. */
+/* Return 0 if keys may be added, removed or counted, or the error of a call that tries. */
 int filter_may_add(const perhaps_filter *f);
-int filter_may_change(const perhaps_filter *f);
+int filter_may_remove(const perhaps_filter *f);
+int filter_may_count(const perhaps_filter *f);
+
+/* Counts one hashed key of a filter that may.  Returns 0; or PERHAPS_ERR_DAMAGED if the key lies
+ * on a damaged page: unlike "perhaps", no number would be a safe answer. */
+int filter_count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count);
 
 /* Returns how many keys there are before the first one that has no hash.  Of an exact kind
  * every key has one: the kind itself refuses what is no integer, so no key is read twice. */
@@ -279,10 +285,13 @@ static inline size_t filter_contains_hashed(const perhaps_filter *f, const struc
 
 /* ---- Operations in which the loops of a kind do all the work ---------------------------- */
 
-/* The operations prefetch() and contains() of kinds in which the loops do all of it. */
+/* The operations prefetch(), contains() and count() of kinds in which the loops do all of
+ * it. */
 void loops_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n);
 size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
                      const struct keyhash *ahead, size_t n, bool *answer);
+
+uint64_t loops_count(const perhaps_filter *f, const struct keyhash *key);
 
 /* Adds keys by the loop, as if nobody else could, and prefetches them itself.  Returns how many
  * were there before. */

@@ -48,6 +48,15 @@ struct counters {
  * changed; with REFUSED the kind cannot take it (PERHAPS_ERR_ARGUMENT). */
 enum shared_add { SHARED_ADDED, SHARED_PRESENT, SHARED_NO_ROOM, SHARED_REFUSED };
 
+/* Counts the removal of a key, or that there was none, for remove_one() of the loops, and
+ * returns what that does.  A count from a file may be wrong. */
+static inline int count_removal(struct counters *counters, bool removed)
+{
+    counters->keys -= removed & (counters->keys != 0);
+    counters->unmatched_removals += !removed;
+    return removed ? 0 : PERHAPS_ERR_NOT_FOUND;
+}
+
 /* Counts a key of a shared filter, if there are less than 'most', and returns whether it did.
  * Several threads at once may count a few more than 'most', of which the caller has kept clear
  * of the key limit. */
@@ -87,6 +96,18 @@ struct loops {
     int (*add_one)(const struct body *b, struct keyhash key, struct counters *counters);
     int (*add_integer)(const struct body *b, uint64_t key, struct counters *counters);
 
+    /* The same, but a key that is there is not added, and is not counted.  Sets *was_present to
+     * whether it was.  ADD_NEW_ONE() makes it. */
+    int (*add_new_one)(const struct body *b, struct keyhash key, struct counters *counters,
+                       bool *was_present);
+
+    /* Removes a copy of a key, when no other thread writes, and the counters are this thread's.
+     * Counts it, or the unmatched removal.  Returns 0 or PERHAPS_ERR_NOT_FOUND. */
+    int (*remove_one)(const struct body *b, struct keyhash key, struct counters *counters);
+
+    /* Returns how many copies of a key are perhaps there. */
+    uint64_t (*count_one)(const struct body *b, struct keyhash key);
+
     /* Adds a key while other threads may add, too, and counts it if it was not there and the
      * count is below 'most'. */
     enum shared_add (*add_one_shared)(const struct body *b, struct keyhash key, uint64_t *count,
@@ -103,6 +124,18 @@ struct loops {
     static int add_integer(const struct body *b, uint64_t key, struct counters *counters)      \
     {                                                                                          \
         return add_one(b, xxh3_keyhash_64_of_8(key, b->flip), counters);                       \
+    }
+
+/* Defines add_new_one() of a kind from its add_one() as a set, which stores no copies: so the
+ * count of keys tells whether the key was there. */
+#define ADD_NEW_ONE(add_new_one, add_one)                                                      \
+    static int add_new_one(const struct body *b, struct keyhash key,                           \
+                           struct counters *counters, bool *was_present)                       \
+    {                                                                                          \
+        const uint64_t before = counters->keys;                                                \
+        const int error = add_one(b, key, counters);                                           \
+        *was_present = !error && counters->keys == before;                                     \
+        return error;                                                                          \
     }
 
 #endif

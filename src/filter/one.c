@@ -13,7 +13,7 @@
 
 /* ---- The long way ------------------------------------------------------------------------ */
 
-int filter_may_change(const perhaps_filter *f)
+static int may_change(const perhaps_filter *f)
 {
     if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
@@ -22,7 +22,31 @@ int filter_may_change(const perhaps_filter *f)
 
 int filter_may_add(const perhaps_filter *f)
 {
-    return f->kind->add ? filter_may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+    return f->kind->add ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+}
+
+/* The error of a filter that cannot do what a set does not do. */
+static int unable(const perhaps_filter *f)
+{
+    return f->is_set ? PERHAPS_ERR_SET : PERHAPS_ERR_UNSUPPORTED;
+}
+
+int filter_may_remove(const perhaps_filter *f)
+{
+    return f->removes ? may_change(f) : unable(f);
+}
+
+int filter_may_count(const perhaps_filter *f)
+{
+    return !f->counts ? unable(f) : f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
+}
+
+int filter_count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count)
+{
+    if (f->checked && !f->checked->guard->is_sound(f, key))
+        return PERHAPS_ERR_DAMAGED;
+    *count = f->kind->count(f, key);
+    return 0;
 }
 
 size_t filter_count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
@@ -84,6 +108,33 @@ static NOINLINE int add_any(perhaps_filter *f, const void *key, size_t key_nbyte
     struct single one;
     int error = hash_any(f, key, key_nbytes, &one.hash);
     return add_hash(f, &one.hash, error, false, &one.answer);
+}
+
+static NOINLINE int remove_any(perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    struct single one;
+    size_t removed;
+    int error = filter_may_remove(f);
+    if (!error)
+        error = hash_any(f, key, key_nbytes, &one.hash);
+    if (error)
+        return error;
+    if (f->removes_at_once)
+        return f->loops->remove_one(&f->body, one.hash, f->counters);
+    error = f->changer->remove(f, &one.hash, &one.hash, 1, &one.answer, &removed);
+    return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;
+}
+
+static NOINLINE int count_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                              uint64_t *count)
+{
+    struct keyhash hash;
+    int error = filter_may_count(f);
+    *count = 0;
+    filter_count_singles(f, 1);
+    if (!error)
+        error = hash_any(f, key, key_nbytes, &hash);
+    return error ? error : filter_count_hashed(f, &hash, count);
 }
 
 static ALWAYS_INLINE void store_prepared(struct perhaps_prepared *prepared, struct keyhash hash)
@@ -311,7 +362,11 @@ void filter_bind(perhaps_filter *f)
         f->kind->bind(f);
     const bool adds = f->shared ? f->loops->add_one_shared != NULL : f->loops->add_one != NULL;
     f->asks_at_once &= f->loops->contains_one && !f->checked;
-    f->adds_at_once &= adds && !f->read_only && !f->changer->locked;
+    const bool alone = !f->read_only && !f->changer->locked;
+    f->adds_at_once &= adds && alone;
+    f->removes_at_once = f->removes && f->loops->remove_one && alone && !f->shared;
+    f->counts_at_once =
+        f->counts && f->loops->count_one && f->asks_at_once && !f->mapping->singles_left;
     f->calls = calls_of(f);
     if (!f->mapping->singles_left)
         return;
@@ -381,44 +436,70 @@ int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepa
     return add_prepared_slowly(f, prepared);
 }
 
-/* Returns whether a key may be added at once that need not be added if it is there: by a kind
- * that stores no copies. */
-static inline bool may_add_and_tell(const perhaps_filter *f)
+/* Adds a hashed key to any filter unless it is there.  A shared filter has a loop for that if its
+ * kind stores no copies. */
+static ALWAYS_INLINE int add_new(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
-    return !f->removes && (may_add_at_once(f) || may_add_shared(f));
+    struct single one;
+    was_present = was_present ? was_present : &one.answer;
+    if (may_add_at_once(f))
+        return f->loops->add_new_one(&f->body, hash, f->counters, was_present);
+    if (may_add_shared(f) && !f->removes)
+        return add_shared(f, hash, was_present);
+    one.hash = hash;
+    return add_hash(f, &one.hash, 0, true, was_present);
 }
 
-/* Adds a key by the loop for one key, and tells whether it was there: a kind that stores no
- * copies tells this by its count of keys. */
-static int add_and_tell(perhaps_filter *f, struct keyhash hash, bool *was_present)
+static NOINLINE int add_new_any(perhaps_filter *f, const void *key, size_t key_nbytes,
+                                bool *was_present)
 {
-    bool unused;
-    if (f->shared)
-        return add_shared(f, hash, was_present ? was_present : &unused);
-    uint64_t before = f->counters->keys;
-    int error = f->loops->add_one(&f->body, hash, f->counters);
-    if (was_present)
-        *was_present = !error && f->counters->keys == before;
-    return error;
+    struct single one;
+    int error = hash_any(f, key, key_nbytes, &one.hash);
+    if (error)
+        return add_hash(f, &one.hash, error, true, was_present ? was_present : &one.answer);
+    return add_new(f, one.hash, was_present);
 }
 
 int perhaps_add_unless_present_prepared(perhaps_filter *f,
                                         const struct perhaps_prepared *prepared,
                                         bool *was_present)
 {
-    if (!may_add_and_tell(f) || prepared->error)
+    if (prepared->error)
         return add_prepared(f, prepared, true, was_present);
-    return add_and_tell(f, keyhash_of(prepared), was_present);
+    return add_new(f, keyhash_of(prepared), was_present);
+}
+
+/* Returns whether a key is an integer under xxh3-64: the usual case, which is hashed where the
+ * call begins. */
+static ALWAYS_INLINE bool is_usual(const perhaps_filter *f, size_t key_nbytes)
+{
+    return f->hasher.id == PERHAPS_HASH_XXH3_64 && key_nbytes == sizeof(uint64_t);
 }
 
 int perhaps_add_unless_present(perhaps_filter *f, const void *key, size_t key_nbytes,
                                bool *was_present)
 {
-    struct single one;
-    int error = hash_any(f, key, key_nbytes, &one.hash);
-    if (!may_add_and_tell(f) || error)
-        return add_hash(f, &one.hash, error, true, was_present ? was_present : &one.answer);
-    return add_and_tell(f, one.hash, was_present);
+    if (!is_usual(f, key_nbytes) || !may_add_at_once(f) || !was_present)
+        return add_new_any(f, key, key_nbytes, was_present);
+    const struct keyhash hash = hash_integer_64(&f->hasher, key, key_nbytes);
+    return f->loops->add_new_one(&f->body, hash, f->counters, was_present);
+}
+
+int perhaps_remove(perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    if (!is_usual(f, key_nbytes) || !f->removes_at_once)
+        return remove_any(f, key, key_nbytes);
+    const struct keyhash hash = hash_integer_64(&f->hasher, key, key_nbytes);
+    return f->loops->remove_one(&f->body, hash, f->counters);
+}
+
+int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
+{
+    if (!is_usual(f, key_nbytes) || !f->counts_at_once)
+        return count_any(f, key, key_nbytes, count);
+    const struct keyhash hash = hash_integer_64(&f->hasher, key, key_nbytes);
+    *count = f->loops->count_one(&f->body, hash);
+    return 0;
 }
 
 void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view *view)

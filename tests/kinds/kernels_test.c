@@ -105,15 +105,20 @@ static void bucket_pair(const struct shape *s, struct keyhash key, uint32_t *fin
     bucket[1] = (c + s->size - bucket[0]) % s->size;
 }
 
-static bool cuckoo_has(const struct shape *s, const uint8_t *body, struct keyhash key)
+static unsigned cuckoo_copies(const struct shape *s, const uint8_t *body, struct keyhash key)
 {
     uint32_t fingerprint;
     uint64_t bucket[2];
-    bool found = false;
+    unsigned copies = 0;
     bucket_pair(s, key, &fingerprint, bucket);
     for (unsigned i = 0; i < 8; i++)
-        found |= slot_of(s, body, bucket[i / 4] * 4 + i % 4) == fingerprint;
-    return found;
+        copies += slot_of(s, body, bucket[i / 4] * 4 + i % 4) == fingerprint;
+    return copies;
+}
+
+static bool cuckoo_has(const struct shape *s, const uint8_t *body, struct keyhash key)
+{
+    return cuckoo_copies(s, body, key) > 0;
 }
 
 /* ---- Random shapes, bodies and keys ------------------------------------------------------ */
@@ -244,6 +249,13 @@ static void check_add_one(const struct loops *loops, struct trial *t, const bool
     }
     check_answers(t, wanted);
     restore_body(t);
+    for (size_t i = 0; i < t->n; i++) {
+        struct counters counters = { .keys = i };
+        expect(loops->add_new_one(&t->body, t->keys[i], &counters, &t->answer[i]) == 0);
+        expect(counters.keys == i + !t->answer[i]);
+    }
+    check_answers(t, wanted);
+    restore_body(t);
 }
 
 static void check_add(adder *add, struct trial *t, const bool wanted[])
@@ -278,23 +290,24 @@ static void check_bloom_kind(const struct loops *loops, adder *atomic, struct tr
 
 /* ---- Trials ------------------------------------------------------------------------------ */
 
-/* Draws the shape of a kind of lines. */
-static void shape_lines(struct trial *t, bool may_lie_together, struct rng *rng)
+/* Draws the shape of a kind of lines, with lines behind them. */
+static void shape_lines(struct trial *t, bool may_lie_together, unsigned behind,
+                        struct rng *rng)
 {
     struct shape *s = &t->shape;
     s->parts = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 1 : 8);
     s->together = may_lie_together && s->parts > 1 && rng_below(rng, 2);
     s->bits = 1 + (unsigned)rng_below(rng, 16);
-    s->size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
+    s->size = 1 + rng_below(rng, (BODY_MAX / 64 - behind) / s->parts);
     const uint64_t field[] = { s->size, s->parts, s->bits, s->together };
     memcpy(t->body.geometry.field, field, sizeof field);
     t->body.table = lines_table(s->bits);
-    place_body(t, s->parts * s->size * 64);
+    place_body(t, (s->parts * s->size + behind) * 64);
 }
 
 static void try_blocked(enum cpu cpu, struct trial *t, struct rng *rng)
 {
-    shape_lines(t, true, rng);
+    shape_lines(t, true, 0, rng);
     scene("%s, blocked: %u parts of %llu lines, %u bits%s", cpu_name(cpu), t->shape.parts,
           (unsigned long long)t->shape.size, t->shape.bits,
           t->shape.together ? ", together" : "");
@@ -373,6 +386,28 @@ static void check_cuckoo_add(const struct slot_loops *loops, struct trial *t, bo
     check_body(t);
 }
 
+/* Counts and removes each key, most of which were planted, and compares with the long way. */
+static void check_cuckoo_remove(const struct loops *loops, struct trial *t)
+{
+    struct table table = table_make(t->expected, t->shape.size, t->shape.bits, false);
+    struct counters counters = { .keys = KEYS / 4 }, wanted = counters;
+    memcpy(t->expected, t->noise, t->body_nbytes);
+    restore_body(t);
+    for (size_t i = 0; i < t->n; i++) {
+        struct entry e = cuckoo_entry(t->keys[i], t->shape.size, t->shape.bits);
+        unsigned copies = cuckoo_copies(&t->shape, t->expected, t->keys[i]);
+        expect(loops->count_one(&t->body, t->keys[i]) == copies);
+        expect(table_remove(&table, &e) == (copies > 0));
+        wanted.keys -= copies && wanted.keys; /* a wrong one may come from a file */
+        wanted.unmatched_removals += !copies;
+        expect_error(loops->remove_one(&t->body, t->keys[i], &counters),
+                     copies ? 0 : PERHAPS_ERR_NOT_FOUND);
+        expect(!memcmp(&counters, &wanted, sizeof counters));
+    }
+    check_body(t);
+    restore_body(t);
+}
+
 static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
 {
     struct shape *s = &t->shape;
@@ -391,6 +426,7 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     check_contains(&loops->loops, t, wanted);
     check_cuckoo_add(loops, t, false);
     check_cuckoo_add(loops, t, true);
+    check_cuckoo_remove(&loops->loops, t);
 }
 
 /* ---- Counters ---------------------------------------------------------------------------- */
@@ -461,10 +497,71 @@ static void check_change(enum cpu cpu, struct trial *t, enum count_change how)
     expect(tally.turned == expected.turned && tally.filled == expected.filled);
 }
 
+/* Does the same key by key: with room for few counters, or none, or for all.  A key that needs
+ * more than there is room for changes nothing. */
+static void check_changes_of_one(const struct line_loops *lines, struct trial *t,
+                                 enum count_change how, struct rng *rng)
+{
+    uint64_t number[128], line = t->body_nbytes - 64, totals[2], least;
+    struct counters counters = { .keys = KEYS / 4 }, wanted = counters;
+    restore_body(t);
+    memcpy(totals, t->noise + line, sizeof totals);
+    totals[0] = rng_below(rng, 4) ? rng_below(rng, 200) : totals[0];
+    t->body.geometry.cell_limit = rng_below(rng, 200);
+    if (rng_below(rng, 4) == 0)
+        t->body.geometry.cell_limit = UINT64_MAX;
+    memcpy(t->body.bytes + line, totals, sizeof totals);
+    memcpy(t->expected, t->body.bytes, t->body_nbytes);
+    const uint64_t limit = t->body.geometry.cell_limit;
+    for (size_t i = 0; i < t->n; i++) {
+        struct count_tally tally = { 0 };
+        unsigned zeros = 0, n = counters_of(&t->shape, t->keys[i], number);
+        bool there = all_counted(t->expected, number, n), was = !there;
+        least = 15;
+        for (unsigned c = 0; c < n; c++) {
+            unsigned value = get_counter(t->expected, number[c]);
+            zeros += value == 0;
+            least = value < least ? value : least;
+        }
+        expect(lines->counting.count_one(&t->body, t->keys[i]) == least);
+        expect(lines->zeros(&t->body, t->keys[i]) == zeros);
+        bool up = how == COUNT_UP || (how == COUNT_UP_ABSENT && !there);
+        bool room = !zeros || (zeros <= limit && totals[0] <= limit - zeros);
+        if (how == COUNT_DOWN ? there : up && room)
+            count_counters(t->expected, number, n, up, &tally);
+        if (how == COUNT_DOWN) {
+            totals[0] -= tally.turned < totals[0] ? tally.turned : totals[0];
+            wanted.keys -= there && wanted.keys;
+            wanted.unmatched_removals += !there;
+            expect_error(lines->counting.remove_one(&t->body, t->keys[i], &counters),
+                         there ? 0 : PERHAPS_ERR_NOT_FOUND);
+        } else {
+            int error = up && !room ? PERHAPS_ERR_FULL : 0;
+            totals[0] += tally.turned;
+            totals[1] += tally.filled;
+            wanted.keys += up && room;
+            wanted.failed_adds += error != 0;
+            if (how == COUNT_UP)
+                expect_error(lines->counting.add_one(&t->body, t->keys[i], &counters), error);
+            else if (i % 2)
+                expect_error(lines->counting_set.add_one(&t->body, t->keys[i], &counters),
+                             error);
+            else {
+                expect_error(lines->counting.add_new_one(&t->body, t->keys[i], &counters, &was),
+                             error);
+                expect(was == there);
+            }
+        }
+        memcpy(t->expected + line, totals, sizeof totals);
+        expect(!memcmp(&counters, &wanted, sizeof counters));
+        check_body(t);
+    }
+}
+
 /* The densities of noise() make counters of 0, 1, 14 and 15 frequent. */
 static void try_counting(enum cpu cpu, struct trial *t, struct rng *rng)
 {
-    shape_lines(t, false, rng);
+    shape_lines(t, false, 1, rng);
     scene("%s, counting: %u parts of %llu lines, %u counters", cpu_name(cpu), t->shape.parts,
           (unsigned long long)t->shape.size, t->shape.bits);
     uint64_t number[128];
@@ -476,6 +573,8 @@ static void try_counting(enum cpu cpu, struct trial *t, struct rng *rng)
     check_change(cpu, t, COUNT_UP);
     check_change(cpu, t, COUNT_UP_ABSENT);
     check_change(cpu, t, COUNT_DOWN);
+    for (enum count_change how = COUNT_UP; how <= COUNT_DOWN; how++)
+        check_changes_of_one(cpu_loops[cpu].lines, t, how, rng);
 }
 
 /* ---- The run ----------------------------------------------------------------------------- */

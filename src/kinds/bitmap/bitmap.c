@@ -201,6 +201,15 @@ static int bitmap_add_one(const struct body *b, struct keyhash key, struct count
     return 0;
 }
 
+ADD_NEW_ONE(bitmap_add_new_one, bitmap_add_one)
+
+static int bitmap_remove_one(const struct body *b, struct keyhash key,
+                             struct counters *counters)
+{
+    struct spot spot = spot_of(b, key);
+    return count_removal(counters, spot.exists && bitmap_clear(spot));
+}
+
 /* Counts a new key before it is there: another thread may remove it, and take it off. */
 static enum shared_add add_one_shared(const struct body *b, struct keyhash key, uint64_t *count,
                                       uint64_t most)
@@ -224,6 +233,8 @@ static const struct loops loops = { .prefetch = prefetch,
                                     .lines = lines_of,
                                     .contains_one = contains_one,
                                     .add_one = bitmap_add_one,
+                                    .add_new_one = bitmap_add_new_one,
+                                    .remove_one = bitmap_remove_one,
                                     .add_one_shared = add_one_shared };
 
 /* ---- Operations ------------------------------------------------------------------------ */

@@ -152,6 +152,7 @@ static enum shared_add bloom_add_one_shared(const struct body *b, struct keyhash
 
 CONTAINS_INTEGER(bloom_contains_integer, bloom_contains_one)
 ADD_INTEGER(bloom_add_integer, bloom_add_one)
+ADD_NEW_ONE(bloom_add_new_one, bloom_add_one)
 
 /* The table. */
 #define BLOOM_LOOPS                                                                            \
@@ -159,5 +160,5 @@ ADD_INTEGER(bloom_add_integer, bloom_add_one)
         .prefetch = bloom_prefetch, .contains = bloom_contains, .add = bloom_add,              \
         .contains_one = bloom_contains_one, .contains_integer = bloom_contains_integer,        \
         .add_one = bloom_add_one, .add_integer = bloom_add_integer,                            \
-        .add_one_shared = bloom_add_one_shared,                                                \
+        .add_new_one = bloom_add_new_one, .add_one_shared = bloom_add_one_shared,              \
     }

@@ -147,7 +147,7 @@ static void counting_set_limits(struct geometry *g)
 /* Returns the numbers in the last line: COUNTERS_USED and COUNTERS_FULL. */
 static uint64_t *totals_of(const perhaps_filter *f)
 {
-    return (uint64_t *)(void *)(f->body.bytes + lines_nbytes(&f->body.geometry));
+    return lines_totals(&f->body);
 }
 
 /* Reserves n counters if the limit allows it, and returns whether it did; n = 0 always
@@ -191,48 +191,6 @@ static struct fill counting_measure(const perhaps_filter *f, uint64_t most_nbyte
     struct fill fill = lines_measure(f, WORD_COUNTERS, most_nbytes);
     fill.saturated = counter_get(&totals_of(f)[COUNTERS_FULL]);
     return fill;
-}
-
-/* ---- The counters of a key ------------------------------------------------------------- */
-
-/* Writes the values of a key's counters to counter[].  Returns how many there are. */
-static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
-                              uint8_t counter[LINES_BANDS_MAX * LINE_WORDS])
-{
-    const uint64_t *field = f->body.geometry.field;
-    const uint8_t *band = f->body.bytes;
-    unsigned n = 0;
-    for (uint64_t p = 0; p < field[BANDS]; p++) {
-        const uint8_t *line = band + blocked_line_offset(key, field[BAND_LINES]);
-        const uint32_t *words = (const void *)line;
-        struct blocked_walk walk = blocked_walk_start(key.mark);
-        for (unsigned i = 0; i < field[LINE_COUNTERS]; i++) {
-            uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
-            counter[n++] = word >> counting_shift(walk.factor, i) & COUNTER_MAX;
-            walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
-        }
-        band += field[BAND_LINES] * LINE_NBYTES;
-        key = blocked_next_band(key);
-    }
-    return n;
-}
-
-static unsigned count_zeros(const perhaps_filter *f, struct keyhash key)
-{
-    uint8_t counter[LINES_BANDS_MAX * LINE_WORDS];
-    unsigned n = read_counters(f, key, counter), zeros = 0;
-    for (unsigned i = 0; i < n; i++)
-        zeros += counter[i] == 0;
-    return zeros;
-}
-
-static uint64_t counting_count(const perhaps_filter *f, const struct keyhash *key)
-{
-    uint8_t counter[LINES_BANDS_MAX * LINE_WORDS], least = COUNTER_MAX;
-    unsigned n = read_counters(f, *key, counter);
-    for (unsigned i = 0; i < n; i++)
-        least = counter[i] < least ? counter[i] : least;
-    return least;
 }
 
 /* ---- Locks ----------------------------------------------------------------------------- */
@@ -322,7 +280,8 @@ prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 
 static void counting_bind(perhaps_filter *f)
 {
-    f->loops = &cpu_loops[f->cpu].lines->counting;
+    const struct line_loops *lines = cpu_loops[f->cpu].lines;
+    f->loops = f->is_set ? &lines->counting_set : &lines->counting;
     f->body.table = lines_table(f->body.geometry.field[LINE_COUNTERS]);
 }
 
@@ -398,7 +357,7 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
     if (f->body.writers)
         add_locks_of(&l, f, *key);
     take_locks(f, &l);
-    bool room = reserve(f, count_zeros(f, *key));
+    bool room = reserve(f, cpu_loops[f->cpu].lines->zeros(&f->body, *key));
     if (room)
         change(f, key, key, 1, how, answer, &tally);
     release_locks(f, &l);
@@ -614,7 +573,7 @@ const struct filter_kind kind_counting = {
     .reads = lines_reads,
     .add = counting_add,
     .remove = remove_,
-    .count = counting_count,
+    .count = loops_count,
     .merge = counting_merge,
     .intersect = intersect,
     .folds = &folds,

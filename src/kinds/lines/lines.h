@@ -168,7 +168,11 @@ struct line_loops {
     struct loops one;     /* blocked filters that have one line a key */
     struct loops several; /* those that have several */
     struct loops counting;
-    counting_changer *change; /* adds and removals of counting filters */
+    struct loops counting_set; /* the same, of a filter that stores no copies */
+    counting_changer *change;  /* adds and removals of counting filters */
+
+    /* Returns how many counters of a key are zero. */
+    uint64_t (*zeros)(const struct body *b, struct keyhash key);
     line_rater *rates;
     picked_counter *counts;
 
@@ -211,6 +215,12 @@ bool lines_in_range(const struct geometry *g);
 static inline uint64_t lines_nbytes(const struct geometry *g)
 {
     return g->field[BANDS] * g->field[BAND_LINES] * LINE_NBYTES;
+}
+
+/* Returns the numbers in the last line of a counting filter. */
+static inline uint64_t *lines_totals(const struct body *b)
+{
+    return (uint64_t *)(void *)(b->bytes + lines_nbytes(&b->geometry));
 }
 
 /* Returns the fpr with 'keys' different keys, the mean over all seeds. */

@@ -4,11 +4,17 @@
  *   bool line_has(b, line, mark)      returns whether the key's bits are all set
  *   bool line_add(b, line, mark)      sets them; returns whether all were set before
  *   bool counters_have(b, line, mark) returns whether none of the key's counters is zero
+ *   unsigned counters_zeros(b, line, mark), counters_least(b, line, mark)
+ *                                     return how many of them are zero, and the least one
  *   struct line_tally                 what happened to counters, in any form
  *   void line_tally_end(&line_tally, &tally)
  *                                     adds it to a struct count_tally
  *   void line_count(b, line, mark, up, moves, &line_tally)
  *                                     counts them up or down by one if 'moves' is true
+ *   bool line_change(b, line, mark, change, &tally)
+ *                                     changes those of a key that has this line only, while
+ *                                     nobody else writes; returns whether it was there, or
+ *                                     false with COUNT_UP
  * lines_scalar.h defines these in plain C.  For an instruction set that has vectors they are
  * defined here, once for all widths. */
 #include "lines_places.h"
@@ -96,13 +102,20 @@ static LOOP_INLINE line_words load_once(const line_words *at)
     return *(const volatile line_words *)at;
 }
 
+/* Returns by how many bits the counter of each word is shifted: row_shift() & COUNTER_SHIFTS,
+ * by shifts alone. */
+static LOOP_INLINE line_words counter_shift(line_words row, uint64_t mark)
+{
+    return row * (uint32_t)(mark >> 32) >> 29 << 2;
+}
+
 /* Sets the lowest bit of each of the key's counters. */
 static LOOP_INLINE void line_ones(const struct body *b, uint64_t mark,
                                   line_words ones[LINE_VECTORS])
 {
     const line_words *row = row_of(b, mark), *one = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
-        ones[i] = (row[i] & *one) << (row_shift(row[i], mark) & COUNTER_SHIFTS);
+        ones[i] = (row[i] & *one) << counter_shift(row[i], mark);
 }
 
 /* Returns, in the lowest bit of each counter, whether it is zero; the other bits are
@@ -130,19 +143,77 @@ static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint6
     return !some_bit(missing, missing);
 }
 
+/* Return the sum of the lanes, and the least one. */
+static LOOP_INLINE uint32_t sum_of_lanes(line_words lanes)
+{
+#if CPU_HAS_AVX512
+    return (uint32_t)_mm512_reduce_add_epi32((__m512i)lanes);
+#elif CPU_HAS_AVX2
+    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128((__m256i)lanes),
+                                _mm256_extracti128_si256((__m256i)lanes, 1));
+    sum = _mm_add_epi32(sum, _mm_srli_si128(sum, 8));
+    sum = _mm_add_epi32(sum, _mm_srli_si128(sum, 4));
+    return (uint32_t)_mm_cvtsi128_si32(sum);
+#else
+    return vaddvq_u32((uint32x4_t)lanes);
+#endif
+}
+
+static LOOP_INLINE uint32_t least_lane(line_words lanes)
+{
+#if CPU_HAS_AVX512
+    return _mm512_reduce_min_epu32((__m512i)lanes);
+#elif CPU_HAS_AVX2
+    __m128i least = _mm_min_epu32(_mm256_castsi256_si128((__m256i)lanes),
+                                  _mm256_extracti128_si256((__m256i)lanes, 1));
+    least = _mm_min_epu32(least, _mm_shuffle_epi32(least, 0x4e)); /* halves exchanged, */
+    least = _mm_min_epu32(least, _mm_shuffle_epi32(least, 0xb1)); /* and neighbours */
+    return (uint32_t)_mm_cvtsi128_si32(least);
+#else
+    return vminvq_u32((uint32x4_t)lanes);
+#endif
+}
+
+static LOOP_INLINE unsigned counters_zeros(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    const line_words *at = (const void *)line;
+    line_words ones[LINE_VECTORS], zeros = { 0 };
+    line_ones(b, mark, ones);
+    for (unsigned i = 0; i < LINE_VECTORS; i++) /* a true comparison gives -1 in its lane */
+        zeros -= (line_words)((ones[i] & counters_zero(load_once(&at[i]))) != 0);
+    return sum_of_lanes(zeros);
+}
+
+/* Returns the smaller one of each two lanes. */
+static LOOP_INLINE line_words smaller_lanes(line_words a, line_words b)
+{
+#if CPU_HAS_AVX512
+    return (line_words)_mm512_min_epu32((__m512i)a, (__m512i)b);
+#elif CPU_HAS_AVX2
+    return (line_words)_mm256_min_epu32((__m256i)a, (__m256i)b);
+#else
+    return (line_words)vminq_u32((uint32x4_t)a, (uint32x4_t)b);
+#endif
+}
+
+/* A word without a counter of the key gives a lane of ones. */
+static LOOP_INLINE unsigned counters_least(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    const line_words *at = (const void *)line, *row = row_of(b, mark), *one = ones_of(b);
+    line_words least = -*one;
+    for (unsigned i = 0; i < LINE_VECTORS; i++) {
+        line_words none = (row[i] & *one) - *one;
+        line_words counter = load_once(&at[i]) >> counter_shift(row[i], mark) & COUNTER_MAX;
+        least = smaller_lanes(least, counter | none);
+    }
+    return least_lane(least);
+}
+
 /* A sum in each lane; the lanes are added up once a batch. */
 struct line_tally {
     line_words turned;
     line_words filled;
 };
-
-static LOOP_INLINE uint32_t sum_of_lanes(line_words lanes)
-{
-    uint32_t sum = 0;
-    for (unsigned i = 0; i < sizeof lanes / sizeof(uint32_t); i++)
-        sum += lanes[i];
-    return sum;
-}
 
 static LOOP_INLINE void line_tally_end(const struct line_tally *line, struct count_tally *tally)
 {
@@ -169,6 +240,76 @@ static LOOP_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t
         if (up)
             tally->filled -= (line_words)((one & ~counters_can_move(after)) != 0);
     }
+}
+
+/* Returns how many lanes of a line are not zero.  No top bit of a lane is set. */
+static LOOP_INLINE uint32_t lanes_not_zero(const line_words lanes[LINE_VECTORS])
+{
+#if CPU_HAS_AVX512
+    return (uint32_t)__builtin_popcount(
+        _mm512_test_epi32_mask((__m512i)*lanes, (__m512i)*lanes));
+#elif CPU_HAS_AVX2
+    __m256i both = _mm256_packs_epi32((__m256i)lanes[0], (__m256i)lanes[1]);
+    both = _mm256_cmpeq_epi16(both, _mm256_setzero_si256());
+    return LINE_WORDS - (uint32_t)__builtin_popcount((unsigned)_mm256_movemask_epi8(both)) / 2;
+#else
+    line_words sum = { 0 };
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        sum -= (line_words)(lanes[i] != 0);
+    return sum_of_lanes(sum);
+#endif
+}
+
+/* The counters of a key in a line, and what those of their words are: in the lowest bit of each
+ * counter, but for the bits of 'ones' the other bits are anything. */
+struct line_counters {
+    line_words before[LINE_VECTORS];
+    line_words ones[LINE_VECTORS];  /* the counter is the key's, */
+    line_words zero[LINE_VECTORS];  /* and is 0, */
+    line_words moves[LINE_VECTORS]; /* and is less than COUNTER_MAX, */
+    line_words last[LINE_VECTORS];  /* and is one less than that, if it moves, */
+    line_words first[LINE_VECTORS]; /* and is 1, if it is not 0 */
+};
+
+static LOOP_INLINE void line_look(const struct body *b, const uint8_t *line, uint64_t mark,
+                                  struct line_counters *c)
+{
+    const line_words *at = (const void *)line;
+    line_ones(b, mark, c->ones);
+    for (unsigned i = 0; i < LINE_VECTORS; i++) {
+        const line_words counters = at[i], second = counters >> 1, ones = c->ones[i];
+        const line_words some = counters | second, both = counters & second;
+        c->before[i] = counters;
+        c->zero[i] = ones & ~(some | some >> 2);
+        c->moves[i] = ones & ~(both & both >> 2);
+        c->last[i] = c->moves[i] & second & both >> 2;
+        c->first[i] = c->moves[i] & ~(second | some >> 2);
+    }
+}
+
+/* Counters seldom come to COUNTER_MAX, so here is a branch. */
+static LOOP_INLINE bool line_change(const struct body *b, uint8_t *line, uint64_t mark,
+                                    enum count_change change, struct count_tally *tally)
+{
+    line_words *at = (void *)line, none = { 0 }, turned[LINE_VECTORS], filled[LINE_VECTORS];
+    struct line_counters c;
+    line_look(b, line, mark, &c);
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        none |= c.zero[i];
+    const bool there = change != COUNT_UP && !some_bit(none, none);
+    const uint32_t mask = -(uint32_t)(there == (change == COUNT_DOWN));
+    none ^= none;
+    for (unsigned i = 0; i < LINE_VECTORS; i++) {
+        const line_words one = c.moves[i] & mask;
+        turned[i] = change == COUNT_DOWN ? c.first[i] & one : c.zero[i] & mask;
+        filled[i] = c.last[i] & one;
+        at[i] = change == COUNT_DOWN ? c.before[i] - one : c.before[i] + one;
+        none |= filled[i];
+    }
+    tally->turned = lanes_not_zero(turned);
+    if (change != COUNT_DOWN && some_bit(none, none))
+        tally->filled = lanes_not_zero(filled);
+    return there;
 }
 
 #else
@@ -216,6 +357,7 @@ static int blocked_add_one(const struct body *b, struct keyhash key, struct coun
 
 CONTAINS_INTEGER(blocked_contains_integer, blocked_contains_one)
 ADD_INTEGER(blocked_add_integer, blocked_add_one)
+ADD_NEW_ONE(blocked_add_new_one, blocked_add_one)
 
 /* Adds a key to its lines, one after the other, each under the lock of its region.  Returns
  * whether all its bits were set before. */
@@ -298,6 +440,7 @@ static int several_add_one(const struct body *b, struct keyhash key, struct coun
 
 CONTAINS_INTEGER(several_contains_integer, several_contains_one)
 ADD_INTEGER(several_add_integer, several_add_one)
+ADD_NEW_ONE(several_add_new_one, several_add_one)
 
 /* Of threads that add the same key at the same moment, each may find that it was not there, and
  * count it (filter/add.c). */
@@ -314,67 +457,7 @@ static enum shared_add several_add_one_shared(const struct body *b, struct keyha
     return SHARED_PRESENT;
 }
 
-/* ---- Counting --------------------------------------------------------------------------- */
-
-/* Counts the counters of a key in all its lines up or down, if 'moves' is true. */
-static LOOP_INLINE void lines_count(const struct body *b, struct line_places at,
-                                    struct keyhash key, bool up, bool moves,
-                                    struct line_tally *tally)
-{
-    uint8_t *band = b->bytes;
-    for (uint64_t i = 0; i < at.bands; i++) {
-        line_count(b, band + blocked_line_offset(key, at.band_lines), key.mark, up, moves,
-                   tally);
-        band += at.band_lines * LINE_NBYTES;
-        key = blocked_next_band(key);
-    }
-}
-
-/* Changes the counters of n keys: see counting_changer.  For a key whose counters do not change
- * it writes them back as they are, which avoids a branch that would be mispredicted. */
-static LOOP_INLINE size_t change_in_bands(const struct body *body, const struct keyhash *keys,
-                                          const struct keyhash *ahead, size_t n,
-                                          enum count_change change, bool *answer,
-                                          struct count_tally *tally)
-{
-    const struct body b = *body;
-    struct line_places at = places_in_bands(&b);
-    struct line_tally all = { 0 };
-    size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        prefetch_lines(b.bytes, at, ahead[i]);
-        answer[i] = change != COUNT_UP && key_passes(&b, at, keys[i], counters_have);
-        lines_count(&b, at, keys[i], change != COUNT_DOWN, answer[i] == (change == COUNT_DOWN),
-                    &all);
-        found += answer[i];
-    }
-    line_tally_end(&all, tally);
-    return found;
-}
-
-static size_t counting_changes(const struct body *b, const struct keyhash *keys,
-                               const struct keyhash *ahead, size_t n, enum count_change change,
-                               bool *answer, struct count_tally *tally)
-{
-    if (change == COUNT_UP) /* the usual change is inlined with a constant */
-        return change_in_bands(b, keys, ahead, n, COUNT_UP, answer, tally);
-    return change_in_bands(b, keys, ahead, n, change, answer, tally);
-}
-
-static size_t counting_contains(const struct body *b, const struct keyhash *keys,
-                                const struct keyhash *ahead, size_t n, bool *answer)
-{
-    return b->geometry.field[BANDS] == 1
-               ? keys_pass_in(b, places_in_one(b), keys, ahead, n, answer, counters_have)
-               : keys_pass_in(b, places_in_bands(b), keys, ahead, n, answer, counters_have);
-}
-
-static bool counting_contains_one(const struct body *b, struct keyhash key)
-{
-    return key_passes(b, places_in_bands(b), key, counters_have);
-}
-
-CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)
+#include "counting_loops.h"
 
 /* The table. */
 #define LINE_LOOPS                                                                             \
@@ -388,6 +471,7 @@ CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)
                  .contains_integer = blocked_contains_integer,                                 \
                  .add_one = blocked_add_one,                                                   \
                  .add_integer = blocked_add_integer,                                           \
+                 .add_new_one = blocked_add_new_one,                                           \
                  .add_one_shared = blocked_add_one_shared },                                   \
         .several = { .prefetch = several_prefetch,                                             \
                      .contains = several_contains,                                             \
@@ -396,11 +480,10 @@ CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)
                      .contains_integer = several_contains_integer,                             \
                      .add_one = several_add_one,                                               \
                      .add_integer = several_add_integer,                                       \
+                     .add_new_one = several_add_new_one,                                       \
                      .add_one_shared = several_add_one_shared },                               \
-        .counting = { .prefetch = several_prefetch,                                            \
-                      .contains = counting_contains,                                           \
-                      .contains_one = counting_contains_one,                                   \
-                      .contains_integer = counting_contains_integer },                         \
-        .change = counting_changes, .rates = line_rates, .counts = line_counts,                \
-        .add_found = add_found_lines,                                                          \
+        .counting = COUNTING_LOOPS(counting_add_one, counting_add_integer),                    \
+        .counting_set = COUNTING_LOOPS(counting_set_add_one, counting_set_add_integer),        \
+        .change = counting_changes, .zeros = counting_zeros, .rates = line_rates,              \
+        .counts = line_counts, .add_found = add_found_lines,                                   \
     }

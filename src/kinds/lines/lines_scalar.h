@@ -36,17 +36,36 @@ static LOOP_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t m
     return !misses;
 }
 
-static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint64_t mark)
+static LOOP_INLINE unsigned counters_zeros(const struct body *b, uint8_t *line, uint64_t mark)
 {
     const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
-    uint32_t misses = 0;
+    unsigned zeros = 0;
     for (unsigned i = 0; i < b->geometry.field[LINE_BITS]; i++) {
         uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
-        misses += !(word >> counting_shift(walk.factor, i) & COUNTER_MAX);
+        zeros += !(word >> counting_shift(walk.factor, i) & COUNTER_MAX);
         walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
     }
-    return !misses;
+    return zeros;
+}
+
+static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    return !counters_zeros(b, line, mark);
+}
+
+static LOOP_INLINE unsigned counters_least(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    const uint32_t *words = (const void *)line;
+    struct blocked_walk walk = blocked_walk_start(mark);
+    uint32_t least = COUNTER_MAX;
+    for (unsigned i = 0; i < b->geometry.field[LINE_BITS]; i++) {
+        uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
+        uint32_t counter = word >> counting_shift(walk.factor, i) & COUNTER_MAX;
+        least = counter < least ? counter : least;
+        walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
+    }
+    return least;
 }
 
 /* In plain C there are no lanes to add up. */
@@ -77,4 +96,14 @@ static LOOP_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t
         tally->sum.filled += one & up & (counter == COUNTER_MAX - 1);
         walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
     }
+}
+
+static LOOP_INLINE bool line_change(const struct body *b, uint8_t *line, uint64_t mark,
+                                    enum count_change change, struct count_tally *tally)
+{
+    struct line_tally all = { 0 };
+    const bool there = change != COUNT_UP && counters_have(b, line, mark);
+    line_count(b, line, mark, change != COUNT_DOWN, there == (change == COUNT_DOWN), &all);
+    line_tally_end(&all, tally);
+    return there;
 }

@@ -76,21 +76,22 @@ static bool cuckoo_holds(perhaps_filter *f, const struct keyhash *key)
     return there;
 }
 
-/* Counts again if an entry may have moved meanwhile, which could count it twice or not at
- * all. */
+/* While others write it counts again if an entry may have moved meanwhile, which could count it
+ * twice or not at all. */
 static uint64_t cuckoo_count(const perhaps_filter *f, const struct keyhash *key)
 {
+    if (!f->body.writers)
+        return loops_count(f, key);
     struct table t = flat_table(f);
     struct entry e = flat_table_entry(&t, key);
-    const uint32_t *version = t.versions ? table_version(&t, e.first, e.second) : NULL;
-    uint32_t before = 0;
+    const uint32_t *version = table_version(&t, e.first, e.second);
+    uint32_t before;
     uint64_t copies;
     do {
-        if (version)
-            before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
+        before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
         copies = table_copies(&t, &e);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    } while (version && __atomic_load_n(version, __ATOMIC_RELAXED) != before);
+    } while (__atomic_load_n(version, __ATOMIC_RELAXED) != before);
     return copies;
 }
 

@@ -193,9 +193,24 @@ int flat_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash
     return 0;
 }
 
+/* Removes keys, when no other thread writes.  The caller counts them. */
+static size_t remove_alone(const perhaps_filter *f, const struct keyhash *keys,
+                           const struct keyhash *ahead, size_t n, bool *answer)
+{
+    const struct loops *loops = f->loops;
+    struct counters counters = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        loops->prefetch(&f->body, &ahead[i], 1);
+        answer[i] = !loops->remove_one(&f->body, keys[i], &counters);
+    }
+    return n - (size_t)counters.unmatched_removals;
+}
+
 size_t flat_remove(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                    size_t n, bool *answer)
 {
+    if (!f->body.writers)
+        return remove_alone(f, keys, ahead, n, answer);
     struct table t = flat_table(f);
     size_t removed = 0;
     for (size_t i = 0; i < n; i++) {

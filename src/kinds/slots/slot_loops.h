@@ -31,14 +31,22 @@ struct lanes {
 
 /* ---- Buckets ----------------------------------------------------------------------------- */
 
+#if CPU_HAS_AVX2
+/* Compares the slots of two buckets, of 16 bits each, with an entry. */
+static LOOP_INLINE __m128i slots_equal(const uint8_t *body, struct entry e)
+{
+    __m128i slots = _mm_set_epi64x((long long)bucket_load(body, e.second, NARROW_MAX),
+                                   (long long)bucket_load(body, e.first, NARROW_MAX));
+    return _mm_cmpeq_epi16(slots, _mm_set1_epi16((short)e.fingerprint));
+}
+#endif
+
 /* As buckets_have(). */
 static LOOP_INLINE bool in_buckets(const uint8_t *body, unsigned width, struct entry e)
 {
 #if CPU_HAS_AVX2
     if (width == NARROW_MAX) {
-        __m128i slots = _mm_set_epi64x((long long)bucket_load(body, e.second, width),
-                                       (long long)bucket_load(body, e.first, width));
-        __m128i equal = _mm_cmpeq_epi16(slots, _mm_set1_epi16((short)e.fingerprint));
+        __m128i equal = slots_equal(body, e);
         return !_mm_testz_si128(equal, equal);
     }
     if (width > NARROW_MAX) {
@@ -52,28 +60,77 @@ static LOOP_INLINE bool in_buckets(const uint8_t *body, unsigned width, struct e
     return buckets_have(body, width, e);
 }
 
-#if CPU_HAS_AVX2
-/* Returns a bit for each slot of a bucket that is empty, and one more for the end. */
-static LOOP_INLINE unsigned wide_empty(const uint8_t *body, uint64_t bucket, unsigned width)
+/* Returns a bit for each slot of a wide bucket that is 'value'. */
+static LOOP_INLINE unsigned wide_match(const uint8_t *body, uint64_t bucket, unsigned width,
+                                       uint32_t value)
 {
+#if CPU_HAS_AVX2
     __m256i slots = wide_slots(body, bucket, width);
-    __m256i empty = _mm256_cmpeq_epi64(slots, _mm256_setzero_si256());
-    return (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(empty)) | 1U << BUCKET_SLOTS;
-}
+    __m256i equal = _mm256_cmpeq_epi64(slots, _mm256_set1_epi64x(value));
+    return (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(equal));
+#else
+    return wide_bucket_match(body, bucket, width, value);
 #endif
+}
+
+/* Returns the first slot of a wide bucket that is 'value', or BUCKET_SLOTS if none is. */
+static LOOP_INLINE unsigned wide_find(const uint8_t *body, uint64_t bucket, unsigned width,
+                                      uint32_t value)
+{
+    return (unsigned)__builtin_ctz(wide_match(body, bucket, width, value) | 1U << BUCKET_SLOTS);
+}
 
 /* As narrow_put() and wide_put(). */
 static LOOP_INLINE bool put_in_bucket(uint8_t *body, unsigned width, struct entry e)
 {
     if (width <= NARROW_MAX)
         return narrow_put(body, width, e);
+    return wide_put_at(body, width, e, wide_find(body, e.first, width, 0),
+                       wide_find(body, e.second, width, 0));
+}
+
+/* Remove a copy of an entry: as table_remove() the first one, in the first bucket if there is
+ * one.  Return whether there was one.  There is no branch on which bucket it is. */
+static LOOP_INLINE bool narrow_remove(uint8_t *body, unsigned width, struct entry e)
+{
+    uint64_t in_first = bucket_lanes(body, e.first, width, e.fingerprint);
+    uint64_t in_second = bucket_lanes(body, e.second, width, e.fingerprint);
+    uint64_t lanes = in_first ? in_first : in_second;
+    if (!lanes)
+        return false;
+    bucket_xor(body, in_first ? e.first : e.second, width,
+               e.fingerprint * ((lanes & -lanes) >> (width - 1)));
+    return true;
+}
+
+static LOOP_INLINE bool remove_from_bucket(uint8_t *body, unsigned width, struct entry e)
+{
+    if (width <= NARROW_MAX)
+        return narrow_remove(body, width, e);
+    unsigned in_first = wide_find(body, e.first, width, e.fingerprint);
+    unsigned in_second = wide_find(body, e.second, width, e.fingerprint);
+    if (in_first + in_second == 2 * BUCKET_SLOTS)
+        return false;
+    bool from_first = in_first < BUCKET_SLOTS;
+    slot_set(body, from_first ? e.first : e.second, from_first ? in_first : in_second, width,
+             0);
+    return true;
+}
+
+/* Returns how many copies of an entry lie in its two buckets: as table_copies(). */
+static LOOP_INLINE unsigned copies_in_buckets(const uint8_t *body, unsigned width,
+                                              struct entry e)
+{
 #if CPU_HAS_AVX2
-    return wide_put_at(body, width, e,
-                       (unsigned)__builtin_ctz(wide_empty(body, e.first, width)),
-                       (unsigned)__builtin_ctz(wide_empty(body, e.second, width)));
-#else
-    return wide_put(body, width, e);
+    if (width == NARROW_MAX)
+        return (unsigned)__builtin_popcount((unsigned)_mm_movemask_epi8(slots_equal(body, e))) /
+               (unsigned)sizeof(uint16_t);
 #endif
+    if (width <= NARROW_MAX)
+        return bucket_count(body, e.first, width, e.fingerprint) +
+               bucket_count(body, e.second, width, e.fingerprint);
+    return bits_set32(wide_match(body, e.first, width, e.fingerprint) |
+                      wide_match(body, e.second, width, e.fingerprint) << BUCKET_SLOTS);
 }
 
 /* ---- Cells ------------------------------------------------------------------------------- */
@@ -190,6 +247,36 @@ static LOOP_INLINE int add_one_at(const struct body *b, bool strided, unsigned w
     return 0;
 }
 
+static LOOP_INLINE int add_new_one_at(const struct body *b, bool strided, unsigned width,
+                                      struct keyhash key, struct counters *counters)
+{
+    if (key_is_there(b->bytes, flat_places(b, strided), strided, width, key))
+        return 0;
+    return add_one_at(b, strided, width, key, counters);
+}
+
+static LOOP_INLINE int remove_one_at(const struct body *b, unsigned width, struct keyhash key,
+                                     struct counters *counters)
+{
+    struct entry e = flat_entry(key, flat_places(b, false), width, false);
+    return count_removal(counters, remove_from_bucket(b->bytes, width, e));
+}
+
+static LOOP_INLINE uint64_t count_one_at(const struct body *b, unsigned width,
+                                         struct keyhash key)
+{
+    struct entry e = flat_entry(key, flat_places(b, false), width, false);
+    return copies_in_buckets(b->bytes, width, e);
+}
+
+/* Cells have one loop for all widths. */
+static int remove_one_cell(const struct body *b, struct keyhash key, struct counters *counters)
+{
+    struct table t = flat_table_alone(b, true);
+    struct entry e = flat_table_entry(&t, &key);
+    return count_removal(counters, table_remove(&t, &e));
+}
+
 /* Does not know the width: what calls it has no other keys to ask for. */
 static ALWAYS_INLINE void prefetch_places(const struct body *b, bool strided,
                                           const struct keyhash *keys, size_t n)
@@ -265,6 +352,9 @@ static size_t cuckoo_contains_beside(const struct body *b, const struct keyhash 
         .prefetch = PREFETCH_OF(strided), .contains = name##_contains,                         \
         .contains_one = name##_contains_one, .contains_integer = name##_contains_integer,      \
         .add_one = name##_##one, .add_integer = name##_##integer,                              \
+        .add_new_one = name##_add_new_one,                                                     \
+        .remove_one = (strided) ? remove_one_cell : name##_remove_one,                         \
+        .count_one = (strided) ? NULL : name##_count_one,                                      \
     }
 
 /* 'one' says whether the _integer forms inline the _one forms; otherwise they jump to them,
@@ -291,19 +381,27 @@ static size_t cuckoo_contains_beside(const struct body *b, const struct keyhash 
     {                                                                                          \
         return add_one_at(b, strided, width, key, counters);                                   \
     }                                                                                          \
-    static NOINLINE int name##_add_absent(const struct body *b, struct keyhash key,            \
-                                          struct counters *counters)                           \
+    static NOINLINE int name##_set_add_one(const struct body *b, struct keyhash key,           \
+                                           struct counters *counters)                          \
     {                                                                                          \
-        return key_is_there(b->bytes, flat_places(b, strided), strided, width, key)            \
-                   ? 0                                                                         \
-                   : add_one_at(b, strided, width, key, counters);                             \
+        return add_new_one_at(b, strided, width, key, counters);                               \
+    }                                                                                          \
+    static inline int name##_remove_one(const struct body *b, struct keyhash key,              \
+                                        struct counters *counters)                             \
+    {                                                                                          \
+        return remove_one_at(b, width, key, counters);                                         \
+    }                                                                                          \
+    static inline uint64_t name##_count_one(const struct body *b, struct keyhash key)          \
+    {                                                                                          \
+        return count_one_at(b, width, key);                                                    \
     }                                                                                          \
     CONTAINS_INTEGER(name##_contains_integer, name##_contains_one)                             \
     ADD_INTEGER(name##_add_integer, name##_add_one)                                            \
-    ADD_INTEGER(name##_add_integer_absent, name##_add_absent)                                  \
+    ADD_NEW_ONE(name##_add_new_one, name##_set_add_one)                                        \
+    ADD_INTEGER(name##_set_add_integer, name##_set_add_one)                                    \
     static const struct slot_loops name##_loops = {                                            \
         .loops = LOOPS_OF(name, strided, add_one, add_integer),                                \
-        .of_set = LOOPS_OF(name, strided, add_absent, add_integer_absent),                     \
+        .of_set = LOOPS_OF(name, strided, set_add_one, set_add_integer),                       \
         .beside = { .prefetch = PREFETCH_OF(strided), .contains = cuckoo_contains_beside },    \
         .add = name##_add                                                                      \
     }

@@ -129,13 +129,13 @@ static ALWAYS_INLINE void slot_set(uint8_t *body, uint64_t bucket, unsigned slot
         bits_set(body + (bit >> 3), (bit & 7) + slot * width, width, value);
 }
 
-/* Sets the bits of a narrow bucket that are set in 'slots'; the bits above it are 0. */
-static ALWAYS_INLINE void bucket_or(uint8_t *body, uint64_t bucket, unsigned width,
-                                    uint64_t slots)
+/* Flips the bits of a narrow bucket that are set in 'slots'; the bits above it are 0. */
+static ALWAYS_INLINE void bucket_xor(uint8_t *body, uint64_t bucket, unsigned width,
+                                     uint64_t slots)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
     uint8_t *at = body + bucket_byte(bucket, width);
-    store64(at, load64(at) | slots << (bit & 7));
+    store64(at, load64(at) ^ slots << (bit & 7));
 }
 
 /* Sets all four slots of an empty bucket. */
@@ -150,7 +150,7 @@ static ALWAYS_INLINE void bucket_fill(uint8_t *body, uint64_t bucket, unsigned w
     }
     for (unsigned slot = BUCKET_SLOTS; slot-- > 0;)
         word = word << width | slots[slot];
-    bucket_or(body, bucket, width, word);
+    bucket_xor(body, bucket, width, word);
 }
 
 /* ---- Writing, while others write and read
@@ -195,6 +195,17 @@ static ALWAYS_INLINE uint64_t bucket_lanes(const uint8_t *body, uint64_t bucket,
 {
     uint64_t ones = lane_ones(width);
     return lanes_zero(bucket_load(body, bucket, width) ^ value * ones, ones, width);
+}
+
+/* Returns how many slots of a narrow bucket are 'value'.  Where a lane is not zero, the sum
+ * carries into its top bit, or that is set already; nothing is carried into the next lane. */
+static ALWAYS_INLINE unsigned bucket_count(const uint8_t *body, uint64_t bucket, unsigned width,
+                                           uint32_t value)
+{
+    const uint64_t ones = lane_ones(width), tops = ones << (width - 1), lows = tops - ones;
+    const uint64_t x = bucket_load(body, bucket, width) ^ value * ones;
+    const uint64_t equal = ~(((x & lows) + lows) | x) & tops;
+    return (unsigned)((equal >> (width - 1)) * ones >> 3 * width & (2 * BUCKET_SLOTS - 1));
 }
 
 /* Returns a bit for each slot of a bucket that is 'value'; for slots of more than 16 bits. */

@@ -177,8 +177,8 @@ static ALWAYS_INLINE bool narrow_put(uint8_t *body, unsigned width, struct entry
     in_second &= -in_second;
     bool to_first = in_first - 1 <= in_second - 1; /* 0 becomes the largest number */
     uint64_t lane = to_first ? in_first : in_second;
-    bucket_or(body, to_first ? e.first : e.second, width,
-              e.fingerprint * (lane >> (width - 1)));
+    bucket_xor(body, to_first ? e.first : e.second, width,
+               e.fingerprint * (lane >> (width - 1)));
     return true;
 }
 
