@@ -18,5 +18,7 @@ int counted_inline_ask(const struct work *work);
 int counted_inline_add(const struct work *work);
 int counted_inline_ask_hashed(const struct work *work);
 int counted_inline_add_hashed(const struct work *work);
+int counted_inline_ask_cuckoo(const struct work *work);
+int counted_inline_ask_ribbon(const struct work *work);
 
 #endif

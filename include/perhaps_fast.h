@@ -9,11 +9,13 @@
  *     perhaps_add_prepared()   keys that are known some 16 keys before they are asked for
  *     perhaps_keys_hashed()    hashed once, for several filters, or by other threads
  *     perhaps_view_add_...()   integers and ready hashes, in a program that is compiled for
- *                              AVX2: half of the instructions of a call */
+ *                              AVX2: half of the instructions of a call.  Cuckoo and ribbon
+ *                              filters have such questions, too */
 #ifndef PERHAPS_FAST_H
 #define PERHAPS_FAST_H
 
 #include <perhaps.h>
+#include <string.h>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -306,7 +308,8 @@ static inline int perhaps_view_set(const struct perhaps_view *view, enum perhaps
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wattributes"
 static inline __attribute__((noinline, cold)) bool
-perhaps_view_ask_slowly(perhaps_filter *filter, uint64_t first, uint64_t last, size_t nbytes)
+perhaps_view_ask_slowly(const perhaps_filter *filter, uint64_t first, uint64_t last,
+                        size_t nbytes)
 {
     const uint64_t key[2] = { first, last };
     return perhaps_contains(filter, key, nbytes);
@@ -379,6 +382,251 @@ static inline int perhaps_view_add_hash128(const struct perhaps_view *view, uint
     if (!PERHAPS_VIEW_CAN_ADD(PERHAPS_INPUT_HASH128))
         return perhaps_view_add_slowly(view->filter, first, last, 16);
     return perhaps_view_set(view, PERHAPS_INPUT_HASH128, first, last);
+}
+
+/* ---- Views of cuckoo and ribbon filters: questions ------------------------------------- */
+
+/* The same for filters of these kinds, for questions only:
+ *
+ *   struct perhaps_cuckoo_view view = perhaps_cuckoo_view_of(filter);
+ *   if (perhaps_cuckoo_view_contains_integer(&view, key)) ...
+ *
+ * All that is said of views above holds for these.  Two things differ.  The questions to a
+ * cuckoo filter are inlined whatever the program is compiled for; those to a ribbon filter for
+ * AVX2.  And a cuckoo filter makes calls if its fingerprints have more than 16 bits, a ribbon
+ * filter unless these have 5 to 8 bits (fprs of some 0.4 to 3 %) and there are no values.  Keys
+ * may be added and removed by calls meanwhile, by this thread. */
+
+struct perhaps_cuckoo_view {
+    const perhaps_filter *filter;
+    uint64_t nbuckets[PERHAPS_INPUT_COUNT]; /* 0: keys of this input take the calls */
+    const uint8_t *buckets;                 /* nbuckets of 4 fingerprints, bit after bit */
+    uint64_t flip;
+    uint64_t fingerprints; /* how many there are: they begin with 1 */
+    uint64_t pairs;        /* half of the buckets */
+    uint64_t ones, tops;   /* the lowest and the highest bits of 4 fingerprints */
+    uint64_t bucket_nbits;
+};
+
+struct perhaps_ribbon_view {
+    const perhaps_filter *filter;
+    uint64_t nslots[PERHAPS_INPUT_COUNT]; /* of the first layer; 0: as above */
+    const uint8_t *blocks;                /* of 64 slots: a word for each column */
+    const uint8_t *thresholds;            /* of 128 slots: 2 bits each */
+    uint64_t flip;
+    uint64_t block_nbytes;
+    uint64_t last_words; /* where the last 4 words of a block begin */
+    unsigned shift;      /* 64 less the number of columns */
+};
+
+/* Fill in a view that makes calls, as perhaps_view_fill() does. */
+PERHAPS_API void perhaps_cuckoo_view_fill(const perhaps_filter *filter, unsigned version,
+                                          struct perhaps_cuckoo_view *view);
+PERHAPS_API void perhaps_ribbon_view_fill(const perhaps_filter *filter, unsigned version,
+                                          struct perhaps_ribbon_view *view);
+
+/* Return the view of a filter. */
+static inline struct perhaps_cuckoo_view perhaps_cuckoo_view_of(const perhaps_filter *filter)
+{
+    struct perhaps_cuckoo_view view = { filter, { 0, 0, 0 }, NULL, 0, 0, 0, 0, 0, 0 };
+    perhaps_cuckoo_view_fill(filter, PERHAPS_VIEW_VERSION, &view);
+    return view;
+}
+
+static inline struct perhaps_ribbon_view perhaps_ribbon_view_of(const perhaps_filter *filter)
+{
+    struct perhaps_ribbon_view view = { filter, { 0, 0, 0 }, NULL, NULL, 0, 0, 0, 0 };
+    perhaps_ribbon_view_fill(filter, PERHAPS_VIEW_VERSION, &view);
+    return view;
+}
+
+/* Returns the upper half of a product: for a random x a number below n. */
+static inline uint64_t perhaps_view_scale(uint64_t x, uint64_t n)
+{
+    __extension__ typedef unsigned __int128 product;
+    return (uint64_t)((product)x * n >> 64);
+}
+
+/* Returns the four fingerprints of a bucket in the low bits; those above may be anything. */
+static inline uint64_t perhaps_view_bucket(const struct perhaps_cuckoo_view *view,
+                                           uint64_t bucket)
+{
+    uint64_t bits, at = bucket * view->bucket_nbits;
+    memcpy(&bits, view->buckets + (at >> 3), sizeof bits);
+    return bits >> (at & 7);
+}
+
+/* The same for fingerprints of 16 bits. */
+static inline uint64_t perhaps_view_bucket16(const struct perhaps_cuckoo_view *view,
+                                             uint64_t bucket)
+{
+    uint64_t bits;
+    memcpy(&bits, view->buckets + 8 * bucket, sizeof bits);
+    return bits;
+}
+
+/* Returns whether one of the fingerprints of two buckets is this one.  A lane that is becomes
+ * 0, and the subtraction turns over its highest bit. */
+static inline bool perhaps_view_match(const struct perhaps_cuckoo_view *view, uint64_t a,
+                                      uint64_t b, uint64_t fingerprint)
+{
+    a ^= fingerprint * view->ones;
+    b ^= fingerprint * view->ones;
+    return ((((a - view->ones) & ~a) | ((b - view->ones) & ~b)) & view->tops) != 0;
+}
+
+static inline bool perhaps_view_match16(const struct perhaps_cuckoo_view *view, uint64_t a,
+                                        uint64_t b, uint64_t fingerprint)
+{
+#if defined(__AVX2__)
+    __m128i both = _mm_set_epi64x((long long)b, (long long)a);
+    (void)view;
+    both = _mm_cmpeq_epi16(both, _mm_set1_epi16((short)fingerprint));
+    return !_mm_testz_si128(both, both);
+#else
+    return perhaps_view_match(view, a, b, fingerprint);
+#endif
+}
+
+/* Returns whether a key's fingerprint is in one of its two buckets: doc/FORMAT.md. */
+static inline bool perhaps_cuckoo_view_has(const struct perhaps_cuckoo_view *view,
+                                           enum perhaps_input input, uint64_t place,
+                                           uint64_t mark)
+{
+    const uint64_t nbuckets = view->nbuckets[input];
+    const uint64_t fingerprint = 1 + perhaps_view_scale(mark, view->fingerprints);
+    const uint64_t first = perhaps_view_scale(place, nbuckets);
+    uint64_t mixed = fingerprint * UINT64_C(0x9E3779B97F4A7C15);
+    mixed = (mixed ^ mixed >> 32) * UINT64_C(0x243F6A8885A308D3);
+    uint64_t second = 2 * perhaps_view_scale(mixed, view->pairs) + 1 - first;
+    second += second >> 63 ? nbuckets : 0;
+    if (__builtin_expect(view->bucket_nbits == 64, 1)) /* a usual width */
+        return perhaps_view_match16(view, perhaps_view_bucket16(view, first),
+                                    perhaps_view_bucket16(view, second), fingerprint);
+    return perhaps_view_match(view, perhaps_view_bucket(view, first),
+                              perhaps_view_bucket(view, second), fingerprint);
+}
+
+/* Asks by a call for a key that is hashed. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattributes"
+static inline __attribute__((noinline, cold)) bool
+perhaps_view_ask_hashed(const perhaps_filter *filter, uint64_t place, uint64_t mark)
+{
+    const struct perhaps_prepared key = { place, mark, 0 };
+    return perhaps_contains_prepared(filter, &key);
+}
+#pragma GCC diagnostic pop
+
+#if defined(__AVX2__)
+/* Returns four words of two neighbouring blocks, as far as a key touches their slots. */
+static inline __m256i perhaps_view_touched(const struct perhaps_ribbon_view *view,
+                                           const uint8_t *words, __m256i low, __m256i high)
+{
+    __m256i here = _mm256_loadu_si256((const __m256i *)(const void *)words);
+    __m256i next =
+        _mm256_loadu_si256((const __m256i *)(const void *)(words + view->block_nbytes));
+    return _mm256_xor_si256(_mm256_and_si256(here, low), _mm256_and_si256(next, high));
+}
+
+/* Returns whether the slots that a key touches add up to its fingerprint, a bit from each
+ * column: doc/FORMAT.md.  Asks by a call for a key that the first layer does not have. */
+static inline bool perhaps_ribbon_view_has(const struct perhaps_ribbon_view *view,
+                                           enum perhaps_input input, uint64_t place,
+                                           uint64_t mark)
+{
+    const uint64_t bumped = UINT64_C(0xFF582800FF582800); /* what thresholds stand for, twice */
+    const uint64_t start = perhaps_view_scale(place, view->nslots[input]);
+    const unsigned threshold = view->thresholds[start / 512] >> (start / 64 & 6);
+    if (__builtin_expect((uint8_t)(start * 2) < (uint8_t)(bumped >> (threshold * 8 & 63)), 0))
+        return perhaps_view_ask_hashed(view->filter, place, mark);
+    const uint8_t *words = view->blocks + start / 64 * view->block_nbytes;
+    const __m256i slot = _mm256_set1_epi64x((long long)(start & 63));
+    const __m256i marks = _mm256_set1_epi64x((long long)(mark | 1));
+    const __m256i low = _mm256_sllv_epi64(marks, slot);
+    const __m256i high =
+        _mm256_srlv_epi64(marks, _mm256_sub_epi64(_mm256_set1_epi64x(64), slot));
+    const __m256i a = perhaps_view_touched(view, words, low, high);
+    const __m256i b = perhaps_view_touched(view, words + view->last_words, low, high);
+    const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);
+    __m256i sum = _mm256_castps_si256(
+        _mm256_xor_ps(_mm256_shuffle_ps(x, y, 0x88), _mm256_shuffle_ps(x, y, 0xdd)));
+    sum = _mm256_xor_si256(sum, _mm256_slli_epi32(sum, 16)); /* parities: the highest bits */
+    sum = _mm256_xor_si256(sum, _mm256_slli_epi32(sum, 8));
+    sum = _mm256_xor_si256(sum, _mm256_slli_epi32(sum, 4));
+    sum = _mm256_xor_si256(sum, _mm256_slli_epi32(sum, 2));
+    sum = _mm256_xor_si256(sum, _mm256_slli_epi32(sum, 1));
+    sum = _mm256_permute4x64_epi64(sum, 0xd8);
+    const unsigned bits = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(sum));
+    const uint64_t row = mark * UINT64_C(0x243F6A8885A308D3); /* its highest bits */
+    return bits == ((row >> 56 & 0xf0) | (row >> view->shift & 0xf));
+}
+#define PERHAPS_VIEW_CAN_SUM(input) __builtin_expect(view->nslots[input] != 0, 1)
+#else
+/* Is never called. */
+static inline bool perhaps_ribbon_view_has(const struct perhaps_ribbon_view *view,
+                                           enum perhaps_input input, uint64_t place,
+                                           uint64_t mark)
+{
+    (void)input;
+    return perhaps_view_ask_hashed(view->filter, place, mark);
+}
+#define PERHAPS_VIEW_CAN_SUM(input) 0
+#endif
+#define PERHAPS_VIEW_CAN_LOOK(input) __builtin_expect(view->nbuckets[input] != 0, 1)
+
+/* Do what perhaps_contains() does for a key of 8 bytes, which is an integer of this machine. */
+static inline bool perhaps_cuckoo_view_contains_integer(const struct perhaps_cuckoo_view *view,
+                                                        uint64_t key)
+{
+    if (!PERHAPS_VIEW_CAN_LOOK(PERHAPS_INPUT_INTEGER))
+        return perhaps_view_ask_slowly(view->filter, key, 0, 8);
+    uint64_t hash = perhaps_view_hash(key, view->flip);
+    return perhaps_cuckoo_view_has(view, PERHAPS_INPUT_INTEGER, hash, perhaps_view_mark(hash));
+}
+
+static inline bool perhaps_ribbon_view_contains_integer(const struct perhaps_ribbon_view *view,
+                                                        uint64_t key)
+{
+    if (!PERHAPS_VIEW_CAN_SUM(PERHAPS_INPUT_INTEGER))
+        return perhaps_view_ask_slowly(view->filter, key, 0, 8);
+    uint64_t hash = perhaps_view_hash(key, view->flip);
+    return perhaps_ribbon_view_has(view, PERHAPS_INPUT_INTEGER, hash, perhaps_view_mark(hash));
+}
+
+/* The same for a ready hash of 8 bytes, in a filter of the hash none-64. */
+static inline bool perhaps_cuckoo_view_contains_hash64(const struct perhaps_cuckoo_view *view,
+                                                       uint64_t hash)
+{
+    if (!PERHAPS_VIEW_CAN_LOOK(PERHAPS_INPUT_HASH64))
+        return perhaps_view_ask_slowly(view->filter, hash, 0, 8);
+    return perhaps_cuckoo_view_has(view, PERHAPS_INPUT_HASH64, hash, perhaps_view_mark(hash));
+}
+
+static inline bool perhaps_ribbon_view_contains_hash64(const struct perhaps_ribbon_view *view,
+                                                       uint64_t hash)
+{
+    if (!PERHAPS_VIEW_CAN_SUM(PERHAPS_INPUT_HASH64))
+        return perhaps_view_ask_slowly(view->filter, hash, 0, 8);
+    return perhaps_ribbon_view_has(view, PERHAPS_INPUT_HASH64, hash, perhaps_view_mark(hash));
+}
+
+/* The same for a ready hash of 16 bytes, in a filter of the hash none: its first 8 bytes and
+ * its last. */
+static inline bool perhaps_cuckoo_view_contains_hash128(const struct perhaps_cuckoo_view *view,
+                                                        uint64_t first, uint64_t last)
+{
+    if (!PERHAPS_VIEW_CAN_LOOK(PERHAPS_INPUT_HASH128))
+        return perhaps_view_ask_slowly(view->filter, first, last, 16);
+    return perhaps_cuckoo_view_has(view, PERHAPS_INPUT_HASH128, first, last);
+}
+
+static inline bool perhaps_ribbon_view_contains_hash128(const struct perhaps_ribbon_view *view,
+                                                        uint64_t first, uint64_t last)
+{
+    if (!PERHAPS_VIEW_CAN_SUM(PERHAPS_INPUT_HASH128))
+        return perhaps_view_ask_slowly(view->filter, first, last, 16);
+    return perhaps_ribbon_view_has(view, PERHAPS_INPUT_HASH128, first, last);
 }
 
 #ifdef __cplusplus

@@ -270,6 +270,10 @@ int filter_may_count(const perhaps_filter *f);
  * on a damaged page: unlike "perhaps", no number would be a safe answer. */
 int filter_count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count);
 
+/* Returns whether a program that knows this version of views may ask by itself: it has the hash,
+ * and the loop for one key is all that answers.  Sets *input to what its keys are. */
+bool filter_has_view(const perhaps_filter *f, unsigned version, enum perhaps_input *input);
+
 /* Returns how many keys there are before the first one that has no hash.  Of an exact kind
  * every key has one: the kind itself refuses what is no integer, so no key is read twice. */
 size_t filter_count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys);

@@ -502,7 +502,7 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
     return 0;
 }
 
-void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view *view)
+bool filter_has_view(const perhaps_filter *f, unsigned version, enum perhaps_input *input)
 {
     static const enum perhaps_input inputs[PERHAPS_HASH_COUNT] = {
         [PERHAPS_HASH_XXH3_64] = PERHAPS_INPUT_INTEGER,
@@ -511,11 +511,19 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
     };
     enum perhaps_hash hash = f->hasher.id;
     bool by_64 = hash == PERHAPS_HASH_XXH3_64 || hash == PERHAPS_HASH_NONE_64;
-    if (version != PERHAPS_VIEW_VERSION || !f->loops->one_line || !f->asks_at_once ||
+    if (version != PERHAPS_VIEW_VERSION || !f->asks_at_once ||
         (!by_64 && hash != PERHAPS_HASH_NONE))
-        return;
-    enum perhaps_input input = inputs[hash];
+        return false;
+    *input = inputs[hash];
     filter_count_singles(f, UINT32_MAX); /* nobody will tell of keys that a view is asked for */
+    return true;
+}
+
+void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view *view)
+{
+    enum perhaps_input input;
+    if (!f->loops->one_line || !filter_has_view(f, version, &input))
+        return;
     view->nlines[input] = f->body.geometry.field[0];
     view->lines = f->body.bytes;
     view->rows = f->body.table;

@@ -11,6 +11,8 @@
 #include "perhaps_live.h"
 #include "perhaps_sets.h"
 
+#include "kinds/kinds.h"
+
 enum { CAPACITY = 300, TRIED = 500, ASKED = 2000 };
 
 static void custom_hash(void *context, const void *key, size_t nbytes,
@@ -62,6 +64,39 @@ static bool ask_by_view(const struct perhaps_view *view, enum perhaps_hash hash,
                                           : perhaps_view_contains_integer(view, word[0]);
 }
 
+/* The views that only ask. */
+struct questions {
+    struct perhaps_cuckoo_view cuckoo;
+    struct perhaps_ribbon_view ribbon;
+};
+
+static struct questions questions_of(const perhaps_filter *f)
+{
+    return (struct questions){ perhaps_cuckoo_view_of(f), perhaps_ribbon_view_of(f) };
+}
+
+/* Asks by both views, which must agree. */
+static bool ask_by_views(const struct questions *view, enum perhaps_hash hash,
+                         const uint8_t *key)
+{
+    uint64_t word[2];
+    memcpy(word, key, sizeof word);
+    const bool by_cuckoo =
+        hash == PERHAPS_HASH_NONE
+            ? perhaps_cuckoo_view_contains_hash128(&view->cuckoo, word[0], word[1])
+        : hash == PERHAPS_HASH_NONE_64
+            ? perhaps_cuckoo_view_contains_hash64(&view->cuckoo, word[0])
+            : perhaps_cuckoo_view_contains_integer(&view->cuckoo, word[0]);
+    const bool by_ribbon =
+        hash == PERHAPS_HASH_NONE
+            ? perhaps_ribbon_view_contains_hash128(&view->ribbon, word[0], word[1])
+        : hash == PERHAPS_HASH_NONE_64
+            ? perhaps_ribbon_view_contains_hash64(&view->ribbon, word[0])
+            : perhaps_ribbon_view_contains_integer(&view->ribbon, word[0]);
+    expect(by_cuckoo == by_ribbon);
+    return by_cuckoo;
+}
+
 static void expect_same(const perhaps_filter *a, const perhaps_filter *b)
 {
     struct perhaps_stats of_a = stats_of(a), of_b = stats_of(b);
@@ -91,6 +126,7 @@ static void check_ways(const struct perhaps_options *options, bool integers)
         if (integers)
             expect_error(add_by_view(&view, hash, key), error);
     }
+    const struct questions questions = questions_of(called);
     expect_same(called, prepared);
     expect_same(called, batched);
     if (integers)
@@ -101,6 +137,7 @@ static void check_ways(const struct perhaps_options *options, bool integers)
         perhaps_prepare(called, key, nbytes, &p);
         expect(perhaps_contains_prepared(called, &p) == there);
         expect(!integers || ask_by_view(&view, hash, key) == there);
+        expect(!integers || ask_by_views(&questions, hash, key) == there);
     }
 }
 
@@ -153,26 +190,106 @@ TEST_EACH(test_unless_present, any_kind)
     expect_same(called, prepared);
 }
 
+/* ---- Views of every geometry -------------------------------------------------------------- */
+
+/* Asks for the keys that are in and for others. */
+static void check_questions(const perhaps_filter *f, enum perhaps_hash hash, uint64_t keys)
+{
+    const struct questions questions = questions_of(f);
+    uint8_t key[48];
+    for (uint64_t i = 0; i < 3 * keys + 300; i++) {
+        size_t nbytes = make_key(i, hash, true, key);
+        bool there = perhaps_contains(f, key, nbytes);
+        expect(i >= keys || there);
+        expect(ask_by_views(&questions, hash, key) == there);
+    }
+}
+
+/* Returns whether a view of this hash and geometry makes no calls, as perhaps_fast.h says. */
+static bool is_viewed(const perhaps_filter *f)
+{
+    const enum perhaps_hash hash = f->hasher.id;
+    const uint64_t *field = f->body.geometry.field;
+    if (f->shared || (hash != PERHAPS_HASH_XXH3_64 && hash != PERHAPS_HASH_NONE &&
+                      hash != PERHAPS_HASH_NONE_64))
+        return false;
+    if (!strcmp(f->kind->about.name, "cuckoo"))
+        return field[1] <= 16; /* bits a fingerprint */
+    return !strcmp(f->kind->about.name, "ribbon") && field[0] >= 5 && field[0] <= 8 &&
+           !field[1] && field[4]; /* bits a row and a value, slots of the first layer */
+}
+
+static perhaps_filter *with_keys(const struct perhaps_options *options, bool is_built,
+                                 enum perhaps_hash hash, uint64_t count)
+{
+    enum { MOST = 3000 };
+    static struct perhaps_key each[MOST];
+    static uint8_t key[MOST][48];
+    expect(count <= MOST);
+    for (uint64_t i = 0; i < count; i++)
+        each[i] = (struct perhaps_key){ key[i], make_key(i, hash, true, key[i]) };
+    struct perhaps_keys keys = perhaps_keys_each(each, count);
+    if (is_built)
+        return built_filter(options, &keys);
+    perhaps_filter *f = make_with(options);
+    fill(f, &keys);
+    return f;
+}
+
+TEST_EACH(test_questions, every_kind)
+{
+    static const uint64_t sizes[] = { 3, 300, 3000 };
+    static const enum perhaps_hash hashes[] = { PERHAPS_HASH_XXH3_64, PERHAPS_HASH_NONE,
+                                                PERHAPS_HASH_NONE_64, PERHAPS_HASH_SIP };
+    const bool may = !strcmp(kind->name, "cuckoo") || !strcmp(kind->name, "ribbon");
+    unsigned viewed = 0, refused = 0;
+    for (unsigned i = 0; i < 12; i++)
+        for (double fpr = 0.3; fpr > 1e-8; fpr /= may ? 1.9 : 200) {
+            enum perhaps_hash hash = hashes[i % 4];
+            struct perhaps_options options = options_for(kind, sizes[i / 4], fpr, test_seed());
+            struct perhaps_plan plan;
+            options.hashing.hash = hash;
+            options.shared = takes_threads(kind) && fpr > 0.001 && fpr < 0.003;
+            scene("%s, %llu keys at %g, hash %s", kind->name,
+                  (unsigned long long)options.capacity, fpr, perhaps_hash_name(hash));
+            if (perhaps_plan_for(&options, &plan))
+                continue; /* a rate that the kind cannot reach */
+            scoped_filter *f = with_keys(&options, is_built(kind), hash, options.capacity);
+            const struct questions views = questions_of(f);
+            bool by_cuckoo = false, by_ribbon = false;
+            for (unsigned input = 0; input < PERHAPS_INPUT_COUNT; input++) {
+                by_cuckoo |= views.cuckoo.nbuckets[input] != 0;
+                by_ribbon |= views.ribbon.nslots[input] != 0;
+            }
+            expect((by_cuckoo || by_ribbon) == is_viewed(f));
+            viewed += by_cuckoo || by_ribbon;
+            refused += !by_cuckoo && !by_ribbon;
+            check_questions(f, hash, options.capacity);
+        }
+    expect(refused && may == (viewed > 0));
+}
+
 /* ---- Single keys beside batches of one key ------------------------------------------------ */
 
-enum deed { ADD, ADD_NEW, ADD_NEW_PREPARED, REMOVE, COUNT, ASK, DEEDS };
+enum doing { ADD, ADD_NEW, ADD_NEW_PREPARED, REMOVE, COUNT, ASK, DEEDS };
 
 /* Does something with a key.  Returns the error, and sets *told to what else the call tells. */
-static int do_single(perhaps_filter *f, enum deed deed, struct perhaps_key key, uint64_t *told)
+static int do_single(perhaps_filter *f, enum doing doing, struct perhaps_key key,
+                     uint64_t *told)
 {
     struct perhaps_prepared p;
     bool was = false;
     int error = 0;
     *told = 0;
-    if (deed == ADD)
+    if (doing == ADD)
         return perhaps_add(f, key.bytes, key.nbytes);
-    if (deed == REMOVE)
+    if (doing == REMOVE)
         return perhaps_remove(f, key.bytes, key.nbytes);
-    if (deed == COUNT)
+    if (doing == COUNT)
         return perhaps_count(f, key.bytes, key.nbytes, told);
-    if (deed == ADD_NEW)
+    if (doing == ADD_NEW)
         error = perhaps_add_unless_present(f, key.bytes, key.nbytes, &was);
-    else if (deed == ADD_NEW_PREPARED) {
+    else if (doing == ADD_NEW_PREPARED) {
         perhaps_prepare(f, key.bytes, key.nbytes, &p);
         error = perhaps_add_unless_present_prepared(f, &p, &was);
     } else
@@ -182,21 +299,21 @@ static int do_single(perhaps_filter *f, enum deed deed, struct perhaps_key key, 
 }
 
 /* The same by a batch. */
-static int do_batch(perhaps_filter *f, enum deed deed, struct perhaps_key key, uint64_t *told)
+static int do_batch(perhaps_filter *f, enum doing doing, struct perhaps_key key, uint64_t *told)
 {
     const struct perhaps_keys keys = perhaps_keys_each(&key, 1);
     bool was = false;
     int error = 0;
     *told = 0;
-    if (deed == COUNT)
+    if (doing == COUNT)
         return perhaps_count_many(f, &keys, told);
-    if (deed == REMOVE) {
+    if (doing == REMOVE) {
         error = perhaps_remove_many(f, &keys, &was, NULL, NULL);
         return error ? error : was ? 0 : PERHAPS_ERR_NOT_FOUND;
     }
-    if (deed == ADD)
+    if (doing == ADD)
         return perhaps_add_many(f, &keys, NULL);
-    if (deed == ASK)
+    if (doing == ASK)
         *told = perhaps_contains_many(f, &keys, NULL);
     else {
         error = perhaps_add_unless_present_many(f, &keys, &was, NULL);
@@ -213,15 +330,15 @@ static void check_singles(perhaps_filter *single, perhaps_filter *batch, unsigne
     uint8_t key[48];
     for (unsigned i = 0; i < steps; i++) {
         size_t nbytes = make_key(rng_below(&rng, 2 * CAPACITY), hash, integers, key);
-        enum deed deed = (enum deed)rng_below(&rng, DEEDS);
-        if (deed < REMOVE && 3 * i / steps == 1)
-            deed = REMOVE;
+        enum doing doing = (enum doing)rng_below(&rng, DEEDS);
+        if (doing < REMOVE && 3 * i / steps == 1)
+            doing = REMOVE;
         if (nbytes && rng_below(&rng, 50) == 0)
             nbytes--; /* which some hashes do not take */
         struct perhaps_key each = { key, nbytes };
         uint64_t told, told_too;
-        int error = do_single(single, deed, each, &told);
-        expect_error(do_batch(batch, deed, each, &told_too), error);
+        int error = do_single(single, doing, each, &told);
+        expect_error(do_batch(batch, doing, each, &told_too), error);
         expect(told == told_too);
         if (i % (steps / 8) == 0)
             expect(perhaps_equal(single, batch));
@@ -333,6 +450,11 @@ TEST(test_unhashed)
 /* A library that knows another view leaves it as it is, and everything is done by calls. */
 TEST(test_other_view)
 {
+    struct perhaps_options of_cuckoo = { .kind = "cuckoo", .capacity = 1000, .fpr = 0.01 };
+    scoped_filter *cuckoo = make_with(&of_cuckoo);
+    struct perhaps_cuckoo_view other = { .filter = cuckoo };
+    perhaps_cuckoo_view_fill(cuckoo, PERHAPS_VIEW_VERSION + 1, &other);
+    expect(!other.nbuckets[PERHAPS_INPUT_INTEGER] && !other.buckets);
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
     scoped_filter *f = make_with(&options), *same = clone_of(f);
     struct perhaps_view fast = perhaps_view_of(f), view = fast;

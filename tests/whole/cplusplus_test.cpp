@@ -2,8 +2,8 @@
 // functions link from there.  It fails to build when the header takes something that is C only, and fails with the
 // number of the step when a call returns something wrong.
 #include "perhaps.h"
-#include "perhaps_plan.h"
 #include "perhaps_fast.h"
+#include "perhaps_plan.h"
 
 #include <cstdio>
 #include <memory>
@@ -53,9 +53,35 @@ static int run()
     return perhaps_remove(filter.get(), names[0].data(), names[0].size()) == PERHAPS_OK ? 0 : 4;
 }
 
+// Asks cuckoo filters of several widths by views and by calls: here without AVX2.
+static int ask_views()
+{
+    for (double fpr : { 0.1, 0.01, 2e-3, 1e-4, 1e-7 }) {
+        perhaps_options options = {};
+        options.kind = "cuckoo";
+        options.capacity = 1000;
+        options.fpr = fpr;
+        perhaps_filter *made = nullptr;
+        if (perhaps_create(&options, &made))
+            return 7;
+        std::unique_ptr<perhaps_filter, Free> filter(made);
+        for (uint64_t key = 0; key < 1000; key++)
+            if (perhaps_add(filter.get(), &key, sizeof key))
+                return 8;
+        perhaps_cuckoo_view view = perhaps_cuckoo_view_of(filter.get());
+        for (uint64_t key = 0; key < 20000; key++)
+            if (perhaps_cuckoo_view_contains_integer(&view, key) !=
+                perhaps_contains(filter.get(), &key, sizeof key))
+                return 9;
+    }
+    return 0;
+}
+
 int main()
 {
     int result = run();
+    if (!result)
+        result = ask_views();
     if (result)
         std::printf("not so: step %d\n", result);
     return result;

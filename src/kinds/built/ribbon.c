@@ -179,6 +179,25 @@ static void ribbon_reads(const perhaps_filter *f, struct keyhash key, struct rea
                       RIBBON_GROUP * sizeof(uint64_t));
 }
 
+/* Rows of 5 to 8 columns, which two vectors of four words hold. */
+void perhaps_ribbon_view_fill(const perhaps_filter *f, unsigned version,
+                              struct perhaps_ribbon_view *view)
+{
+    const uint64_t *field = f->body.geometry.field;
+    enum perhaps_input input;
+    if (f->kind != &kind_ribbon || field[ROW_BITS] <= RIBBON_GROUP / 2 ||
+        field[ROW_BITS] > RIBBON_GROUP || field[VALUE_BITS] || !field[SLOTS] ||
+        !filter_has_view(f, version, &input))
+        return;
+    view->nslots[input] = field[SLOTS];
+    view->blocks = f->body.bytes;
+    view->thresholds = f->body.table;
+    view->flip = f->body.flip;
+    view->block_nbytes = field[ROW_BITS] * sizeof(uint64_t);
+    view->last_words = (field[ROW_BITS] - RIBBON_GROUP / 2) * sizeof(uint64_t);
+    view->shift = 64 - (unsigned)field[ROW_BITS];
+}
+
 /* The layer that gets more keys than planned is the last one. */
 static int enlarge(struct geometry *g)
 {

@@ -95,6 +95,23 @@ static uint64_t cuckoo_count(const perhaps_filter *f, const struct keyhash *key)
     return copies;
 }
 
+void perhaps_cuckoo_view_fill(const perhaps_filter *f, unsigned version,
+                              struct perhaps_cuckoo_view *view)
+{
+    const unsigned width = (unsigned)f->body.geometry.field[WIDTH];
+    enum perhaps_input input;
+    if (f->kind != &kind_cuckoo || width > NARROW_MAX || !filter_has_view(f, version, &input))
+        return;
+    view->nbuckets[input] = f->body.geometry.field[SIZE];
+    view->buckets = f->body.bytes;
+    view->flip = f->body.flip;
+    view->fingerprints = (UINT64_C(1) << width) - 1;
+    view->pairs = f->body.geometry.field[SIZE] / 2;
+    view->ones = lane_ones(width);
+    view->tops = lane_ones(width) << (width - 1);
+    view->bucket_nbits = BUCKET_SLOTS * width;
+}
+
 static const struct compares compares = { .picking = cuckoo_picking,
                                           .count = flat_count_picked };
 
