@@ -266,12 +266,12 @@ int filter_may_add(const perhaps_filter *f);
 int filter_may_remove(const perhaps_filter *f);
 int filter_may_count(const perhaps_filter *f);
 
-/* Counts one hashed key of a filter that may.  Returns 0; or PERHAPS_ERR_DAMAGED if the key lies
- * on a damaged page: unlike "perhaps", no number would be a safe answer. */
+/* Counts one hashed key of a filter that may.  Returns 0; or PERHAPS_ERR_DAMAGED if the key
+ * lies on a damaged page: unlike "perhaps", no number would be a safe answer. */
 int filter_count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count);
 
-/* Returns whether a program that knows this version of views may ask by itself: it has the hash,
- * and the loop for one key is all that answers.  Sets *input to what its keys are. */
+/* Returns whether a program that knows this version of views may ask by itself: it has the
+ * hash, and the loop for one key is all that answers.  Sets *input to what its keys are. */
 bool filter_has_view(const perhaps_filter *f, unsigned version, enum perhaps_input *input);
 
 /* Returns how many keys there are before the first one that has no hash.  Of an exact kind

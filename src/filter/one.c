@@ -436,8 +436,8 @@ int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepa
     return add_prepared_slowly(f, prepared);
 }
 
-/* Adds a hashed key to any filter unless it is there.  A shared filter has a loop for that if its
- * kind stores no copies. */
+/* Adds a hashed key to any filter unless it is there.  A shared filter has a loop for that if
+ * its kind stores no copies. */
 static ALWAYS_INLINE int add_new(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
     struct single one;

@@ -1,9 +1,11 @@
 /* one_test.c - proves that the ways to deal with one key agree: calls, prepared keys, views
- * (perhaps_fast.h), and batches of one key.  They give the same answers and errors, count the same, and leave the
- * same bytes, whatever the kind, the hash and the length of the key, until the filter refuses.
+ * (perhaps_fast.h), and batches of one key.  They give the same answers and errors, count the
+ * same, and leave the same bytes, whatever the kind, the hash and the length of the key, until
+ * the filter refuses.
  * On x86-64 it is compiled for AVX2, so that views make no calls where they need not. */
 #include "support.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -190,7 +192,7 @@ TEST_EACH(test_unless_present, any_kind)
     expect_same(called, prepared);
 }
 
-/* ---- Views of every geometry -------------------------------------------------------------- */
+/* ---- Views of every geometry ------------------------------------------------------------- */
 
 /* Asks for the keys that are in and for others. */
 static void check_questions(const perhaps_filter *f, enum perhaps_hash hash, uint64_t keys)
@@ -244,7 +246,8 @@ TEST_EACH(test_questions, every_kind)
     const bool may = !strcmp(kind->name, "cuckoo") || !strcmp(kind->name, "ribbon");
     unsigned viewed = 0, refused = 0;
     for (unsigned i = 0; i < 12; i++)
-        for (double fpr = 0.3; fpr > 1e-8; fpr /= may ? 1.9 : 200) {
+        for (int step = 0; step < 26; step += may ? 1 : 8) {
+            const double fpr = ldexp(0.3, -step);
             enum perhaps_hash hash = hashes[i % 4];
             struct perhaps_options options = options_for(kind, sizes[i / 4], fpr, test_seed());
             struct perhaps_plan plan;
@@ -269,7 +272,7 @@ TEST_EACH(test_questions, every_kind)
     expect(refused && may == (viewed > 0));
 }
 
-/* ---- Single keys beside batches of one key ------------------------------------------------ */
+/* ---- Single keys beside batches of one key ----------------------------------------------- */
 
 enum doing { ADD, ADD_NEW, ADD_NEW_PREPARED, REMOVE, COUNT, ASK, DEEDS };
 
@@ -387,7 +390,8 @@ TEST_EACH(test_singles, any_kind)
 TEST_EACH(test_singles_of_rates, removes)
 {
     struct rng rng = rng_for(__func__);
-    for (double fpr = 0.2; fpr > 1e-9; fpr /= 1.7) {
+    for (int step = 0; step < 30; step++) {
+        const double fpr = ldexp(0.2, -step);
         struct perhaps_options options = options_for(kind, CAPACITY, fpr, test_seed());
         scene("%s, fpr %g", kind->name, fpr);
         options.hashing.hash = PERHAPS_HASH_XXH3_64;

@@ -212,6 +212,6 @@ static int counting_remove_one(const struct body *b, struct keyhash key,
     {                                                                                          \
         .prefetch = several_prefetch, .contains = counting_contains,                           \
         .contains_one = counting_contains_one, .contains_integer = counting_contains_integer,  \
-        .add_one = one, .add_integer = integer, .add_new_one = counting_add_new_one,           \
+        .add_one = (one), .add_integer = (integer), .add_new_one = counting_add_new_one,       \
         .remove_one = counting_remove_one, .count_one = counting_count_one,                    \
     }
