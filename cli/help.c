@@ -145,7 +145,7 @@ static void print_values(const struct option_row *option)
     const enum option_values values = option_values(option);
     const struct perhaps_kind *kind;
     for (enum perhaps_hash h = 0; values == VALUES_HASHES && h < PERHAPS_HASH_COUNT; h++)
-        if (h != PERHAPS_HASH_CUSTOM)
+        if (h != PERHAPS_HASH_CUSTOM && h != PERHAPS_HASH_GROUPED)
             printf("%s%s", h ? " " : "", perhaps_hash_name(h));
     if (values == VALUES_PREFERENCES)
         fputs("fast compact", stdout);

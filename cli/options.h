@@ -74,6 +74,9 @@ verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_copy, verb_del
 /* The same for --against: keys that are in neither list are not thought of. */
 #define FPR_AGAINST 0.5
 
+/* The same if keys have groups: only above 1/2 a group may be stored by those not listed. */
+#define FPR_GROUPS 0.99
+
 /* The most bits that a value can have. */
 #define VALUE_BITS_MAX 16
 
@@ -97,8 +100,9 @@ struct kind_asked {
     const char *name; /* NULL: any that does what the other options ask for */
     const char *base; /* of its layers or generations */
     uint64_t factor, until, generations;
-    uint64_t others;     /* about how many keys --against has */
-    uint64_t value_bits; /* 0: as many as the largest value has */
+    uint64_t others;       /* about how many keys --against has */
+    uint64_t group_nbytes; /* with which a key begins: they name its group */
+    uint64_t value_bits;   /* 0: as many as the largest value has */
     bool together;
 };
 

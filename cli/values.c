@@ -166,6 +166,7 @@ static const struct kind_setting {
     { "window", "base", "K", offsetof(struct kind_asked, base), 0, 0 },
     { "ribbon", "value-bits", "B", offsetof(struct kind_asked, value_bits), 1, VALUE_BITS_MAX },
     { "against", "others", "M", offsetof(struct kind_asked, others), 1, PERHAPS_CAPACITY_MAX },
+    { "against", "group", "B", offsetof(struct kind_asked, group_nbytes), 1, UINT8_MAX },
 };
 
 #define NSETTINGS (sizeof kind_settings / sizeof *kind_settings)

@@ -338,6 +338,7 @@ void op_build(struct play *p)
                                              .allocator = &allocator,
                                              .ribbon.value_bits = value_bits,
                                              .against.others = MODEL_KEYS,
+                                             .against.group_nbytes = number / 16 % 4,
                                              .bitmap = p->options.bitmap };
     perhaps_builder *builder;
     if (p->has_built || number >= 64)

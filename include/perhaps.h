@@ -125,6 +125,7 @@ enum perhaps_hash {
     PERHAPS_HASH_XXH3_64,  /* XXH3 of 64 bits */
     PERHAPS_HASH_NONE_64,  /* keys are 8 bytes and are already uniform hashes */
     PERHAPS_HASH_INTEGER,  /* keys are decimal text: of the kind bitmap, which has no other */
+    PERHAPS_HASH_GROUPED,  /* XXH3 that tells the group of a key: of the kind against alone */
     PERHAPS_HASH_COUNT,
 };
 
@@ -183,6 +184,8 @@ struct perhaps_options {
     } ribbon;
     struct {
         uint64_t others; /* about how many keys the other side has; 0: 100 to each key */
+        unsigned
+            group_nbytes; /* a key begins with its group, of 1 to 255 bytes; 0: no groups */
     } against;
     struct perhaps_bitmap_options {
         uint64_t low, high; /* the range of its integers, of which each takes a bit */

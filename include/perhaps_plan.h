@@ -52,6 +52,15 @@ extern "C" {
  * against.others.  The bits of a key are chosen for this number of keys that
  * perhaps_builder_add_others() gives.
  *
+ * against.group_nbytes.  The keys of both sides come in groups, such as certificates by issuer,
+ * of which some are listed more often than others: the first so many bytes of a key (or all, if
+ * it has fewer) are its group.  Then bits are chosen for each group, for the counts that came
+ * ('others' does not matter); a group of which no key is listed, or each, takes none.  With an
+ * fpr above 1/2 a group may be stored by the keys that are not listed, and nothing is promised
+ * for keys of neither side; otherwise such keys have that fpr, and it takes more bits.  The
+ * hash is PERHAPS_HASH_GROUPED then: hashing.hash must be PERHAPS_HASH_XXH3, and the lowest
+ * byte of the seed becomes the number of bytes.
+ *
  * bitmap.  At most 2^48 integers, from low to high (low <= high, and 1 <= high): 1.25 GB for
  * 10^10.  There is no error, so 'fpr' may be 0, and 'capacity', which may be 0, too, is taken
  * for all of the range.  If high is not 0 and the options name no kind, the kind is bitmap.
@@ -66,8 +75,8 @@ extern "C" {
  * is no key.  A program that has integers makes struct perhaps_hashed of them: the first 8
  * bytes are the integer, little-endian, and the others zero. */
 
-/* "xxh3", "sip", "none", "custom", "xxh3-64", "none-64" or "integer"; NULL for a number that is
- * no hash. */
+/* "xxh3", "sip", "none", "custom", "xxh3-64", "none-64", "integer" or "xxh3-grouped"; NULL for
+ * a number that is no hash. */
 PERHAPS_API const char *perhaps_hash_name(enum perhaps_hash hash);
 
 /* Returns the only length of keys that the hash takes, in bytes, or 0 if it takes any. */

@@ -162,6 +162,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
 {
     const bool window = request_window(settings);
     struct perhaps_window_options forgets = settings->window;
+    bool groups = settings->kind.group_nbytes;
     bool against = settings->against || settings->kind.others;
     const bool counts = settings->counts && !settings->kind.name;
     const bool integers = settings->integers.high;
@@ -177,6 +178,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
         .fpr = settings->fpr > 0              ? settings->fpr
                : integers                     ? 0
                : settings->verb->bit == DEDUP ? FPR_DEDUP
+               : groups                       ? FPR_GROUPS
                : against                      ? FPR_AGAINST
                                               : FPR,
         .needs = needs,
@@ -188,6 +190,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
         .chain.factor = (unsigned)settings->kind.factor,
         .elastic.fpr_until = settings->kind.until,
         .against.others = settings->kind.others,
+        .against.group_nbytes = (unsigned)settings->kind.group_nbytes,
         .ribbon.value_bits = (unsigned)settings->kind.value_bits,
         .window = forgets,
         .preference = settings->preference,

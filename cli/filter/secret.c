@@ -118,7 +118,8 @@ static enum perhaps_hash choose_hash(const struct settings *settings)
     enum perhaps_hash hash = PERHAPS_HASH_XXH3;
     while (hash < PERHAPS_HASH_COUNT && strcmp(perhaps_hash_name(hash), name) != 0)
         hash++;
-    if (hash == PERHAPS_HASH_COUNT || hash == PERHAPS_HASH_CUSTOM)
+    if (hash == PERHAPS_HASH_COUNT || hash == PERHAPS_HASH_CUSTOM ||
+        hash == PERHAPS_HASH_GROUPED)
         fail("--hash %s: no such hash: there are xxh3, xxh3-64, sip, none and none-64", name);
     if (hash == PERHAPS_HASH_SIP && !settings->key_file)
         fail("--hash sip: needs a secret, to ask the filter later: give --key-file K, which is "

@@ -160,11 +160,12 @@ static struct settings settings_of_others(const struct settings *settings)
     return others;
 }
 
-/* Returns about how many keys the file of --against has; 0 if they cannot be counted first. */
+/* Returns about how many keys the file of --against has; 0 if they cannot be counted first, or
+ * groups count them. */
 static uint64_t count_others(const struct settings *settings)
 {
     struct settings others = settings_of_others(settings);
-    if (!settings->against || settings->kind.others)
+    if (!settings->against || settings->kind.others || settings->kind.group_nbytes)
         return settings->kind.others;
     struct size size = size_of_inputs(&others);
     return size.grows ? 0

@@ -46,6 +46,15 @@ static struct keyhash hash_custom(const struct hasher *hasher, const void *key, 
     return hash_none(hasher, out, sizeof out);
 }
 
+/* The lowest byte of the seed says how many bytes the group has. */
+static struct keyhash hash_grouped(const struct hasher *hasher, const void *key, size_t nbytes)
+{
+    const size_t most = hasher->seed & UINT8_MAX, own = nbytes < most ? nbytes : most;
+    struct keyhash hash = hash_xxh3(hasher, key, nbytes);
+    hash.mark = hash.mark << 32 | hash_xxh3_64(hasher, key, own).place >> 32;
+    return hash;
+}
+
 /* Hash keys by hash(): each with its own length, of one length that may be a constant, or
  * between offsets.  The compiler inlines hash() into them, so that no key costs an indirect
  * call. */
@@ -157,6 +166,7 @@ RUN_KEYS(none)
 RUN_KEYS(custom)
 RUN_KEYS(none_64)
 RUN_KEYS(decimal)
+RUN_KEYS(grouped)
 
 const struct hash_row hash_rows[PERHAPS_HASH_COUNT] = {
     [PERHAPS_HASH_XXH3] = { "xxh3", .bits = 128, .seeded = true, .one = hash_xxh3,
@@ -173,6 +183,8 @@ const struct hash_row hash_rows[PERHAPS_HASH_COUNT] = {
                                .one = hash_none_64, .run = run_keys_none_64 },
     [PERHAPS_HASH_INTEGER] = { "integer", .bits = 64, .integers = true, .one = hash_decimal,
                                .run = run_keys_decimal },
+    [PERHAPS_HASH_GROUPED] = { "xxh3-grouped", .bits = 128, .seeded = true, .grouped = true,
+                               .one = hash_grouped, .run = run_keys_grouped },
 };
 
 /* ---- Hashing by it ----------------------------------------------------------------------- */

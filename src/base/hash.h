@@ -40,6 +40,7 @@ struct hash_row {
     bool seeded;   /* by 'seed' of the hasher */
     bool integers; /* nothing is hashed: a key is an integer, which is its place; the hash of
                     * anything else has a mark, which no integer has */
+    bool grouped;  /* the lowest 32 bits of the mark are those of the key's group */
     enum { HASH_NEEDS_NOTHING, HASH_NEEDS_SECRET, HASH_NEEDS_FUNCTION } needs;
     hash_function *one;
 

@@ -12,32 +12,22 @@
 void against_begin(perhaps_builder *b)
 {
     struct pile_options options = b->pile.options;
+    pthread_mutex_init(&b->lock, NULL);
+    if (has_groups(b)) {
+        grouped_begin(b);
+        return;
+    }
     options.words++;
     options.valued = options.first_wins = true;
-    pthread_mutex_init(&b->lock, NULL);
     pile_begin(&b->others, &options);
 }
 
 void against_end(perhaps_builder *b)
 {
     perhaps_free(b->first);
+    grouped_end(b);
     pile_end(&b->others);
     pthread_mutex_destroy(&b->lock);
-}
-
-/* Plans a part of 'keys' keys with 'bits' bits each, and builds it. */
-static int build_part(perhaps_builder *b, const struct pile *pile, uint64_t keys, unsigned bits,
-                      bool flips, perhaps_filter **part)
-{
-    const double slack = 1.25; /* for equal hashes, which the rate of a part counts, too */
-    struct perhaps_options options = b->options;
-    struct plan plan = { .kind = kind_by_name("ribbon"), .pile = pile, .flips = flips };
-    char why[WHY_NBYTES];
-    plan.g.capacity = keys ? keys : 1;
-    plan.g.fpr = slack / (double)(UINT64_C(1) << bits);
-    options.ribbon.value_bits = 0;
-    int error = geometry_plan(plan.kind, &options, &plan.g, why);
-    return error ? error : builder_make(b, &plan, true, builder_put_in_memory, b, part);
 }
 
 /* Returns of how many bits a row of the first part is. */
@@ -48,8 +38,9 @@ static unsigned first_bits(const perhaps_builder *b, uint64_t listed)
 
 uint64_t against_disk_nbytes(const perhaps_builder *b, uint64_t listed)
 {
-    uint64_t wrong = b->options.against.others >> first_bits(b, listed);
-    return pile_disk_nbytes(&b->others, listed + wrong);
+    const uint64_t others = b->options.against.others;
+    uint64_t wrong = others >> first_bits(b, listed);
+    return pile_disk_nbytes(&b->others, has_groups(b) ? others : listed + wrong);
 }
 
 /* Builds the first part, if it is not there yet.  Under the lock. */
@@ -62,7 +53,7 @@ static int need_first(perhaps_builder *b)
     if (!error)
         error = builder_count(b, &b->pile, &listed);
     if (!error)
-        error = build_part(b, &b->pile, listed, first_bits(b, listed), false, &b->first);
+        error = builder_make_part(b, &b->pile, listed, first_bits(b, listed), false, &b->first);
     return builder_note(b, error);
 }
 
@@ -96,14 +87,15 @@ int perhaps_builder_add_others(perhaps_builder *b, const struct perhaps_keys *ke
         return PERHAPS_ERR_UNSUPPORTED;
     if (b->finished || hasher_accepts(&b->hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
+    const bool groups = has_groups(b);
     pthread_mutex_lock(&b->lock);
-    int error = need_first(b);
-    b->nothers += keys->count;
+    int error = groups ? grouped_count_listed(b) : need_first(b);
+    b->nothers += groups ? 0 : keys->count;
     pthread_mutex_unlock(&b->lock);
     for (size_t at = 0; at < keys->count && !error; at += BATCH_STEP) {
         size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
         hasher_run(&b->hasher, keys, at, n, hash);
-        error = pile_wrong(b, hash, n);
+        error = groups ? grouped_add_others(b, hash, n) : pile_wrong(b, hash, n);
     }
     return error;
 }
@@ -132,15 +124,12 @@ static int pile_listed(perhaps_builder *b)
 /* Gives both parts to the filter, which is empty.  Returns 0 or PERHAPS_ERR_MEMORY. */
 static int adopt_both(perhaps_builder *b, perhaps_filter *f, perhaps_filter *second)
 {
-    int error = filter_adopt(f, b->first);
-    if (!error) {
-        f->counters->keys = b->first->counters->keys;
-        b->first = NULL;
-        error = filter_adopt(f, second);
-    }
+    f->counters->keys = b->first->counters->keys;
+    int error = builder_adopt(f, b->first);
+    b->first = NULL;
     if (error)
         perhaps_free(second);
-    return error;
+    return error ? error : builder_adopt(f, second);
 }
 
 int against_finish(perhaps_builder *b, perhaps_filter **filter)
@@ -150,13 +139,15 @@ int against_finish(perhaps_builder *b, perhaps_filter **filter)
     uint64_t keys;
     char why[WHY_NBYTES];
     *filter = NULL;
+    if (has_groups(b))
+        return grouped_finish(b, filter);
     int error = need_first(b);
     if (!error)
         error = pile_listed(b);
     if (!error)
         error = builder_count(b, &b->others, &keys);
     if (!error)
-        error = build_part(b, &b->others, keys, 1, true, &second);
+        error = builder_make_part(b, &b->others, keys, 1, true, &second);
     if (error)
         return error;
     g.capacity = b->first->body.geometry.capacity;

@@ -9,6 +9,7 @@
 #include <sodium/utils.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../base/memory.h"
 
@@ -22,6 +23,23 @@ static bool wants_copies(unsigned needs)
     return needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
 }
 
+/* If keys of two sides have groups, chooses the hash that tells them, and draws its seed.
+ * Returns 0, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_IO. */
+static int choose_groups(const struct perhaps_options *options, struct perhaps_hashing *hashing)
+{
+    const unsigned nbytes = options->against.group_nbytes;
+    const bool grouped = hashing->hash == PERHAPS_HASH_GROUPED;
+    if (!nbytes && !grouped)
+        return 0;
+    if (!nbytes || nbytes > UINT8_MAX || hashing->hash != PERHAPS_HASH_XXH3)
+        return PERHAPS_ERR_ARGUMENT;
+    if (!hashing->seed && getentropy(&hashing->seed, sizeof hashing->seed))
+        return PERHAPS_ERR_IO;
+    hashing->hash = PERHAPS_HASH_GROUPED;
+    hashing->seed = (hashing->seed & ~(uint64_t)UINT8_MAX) | nbytes;
+    return 0;
+}
+
 /* Prepares for keys that wait until all are there. */
 static int begin_waiting(perhaps_builder *b, const struct geometry *g)
 {
@@ -30,10 +48,14 @@ static int begin_waiting(perhaps_builder *b, const struct geometry *g)
     struct geometry likely = *g;
     if (!b->knows_capacity)
         likely.capacity = UINT64_C(1) << 36;
-    if (hashing.hash == PERHAPS_HASH_XXH3 && !has_others(b) &&
-        (b->kind->builds || !hashing.seed) && plan_64_suffices(b->kind, &likely))
+    if (hashing.hash == PERHAPS_HASH_XXH3 && (b->kind->builds || !hashing.seed) &&
+        plan_64_suffices(b->kind, &likely))
         hashing.hash = PERHAPS_HASH_XXH3_64;
     int error = plan_hash(b->kind, g, &hashing);
+    if (has_others(b)) /* two keys of 64 bits that are equal may be on both sides */
+        hashing.hash = b->options.hashing.hash;
+    if (!error)
+        error = has_others(b) ? choose_groups(&b->options, &hashing) : 0;
     if (!error)
         error = hasher_create(&b->hasher, &hashing);
     if (error)
@@ -117,7 +139,7 @@ static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const u
 {
     if (b->finished)
         return PERHAPS_ERR_ARGUMENT;
-    if (b->kind && b->first)
+    if (b->kind && (b->first || b->counted))
         return PERHAPS_ERR_ARGUMENT;
     if (b->kind)
         return b->how.in_memory ? sized_pile_keys(b, keys, value)

@@ -11,6 +11,7 @@
 #include "../core/plan.h"
 #include "../pile/pile.h"
 #include "../store/store.h"
+#include "groups.h"
 
 struct perhaps_builder {
     struct perhaps_options options;
@@ -43,6 +44,11 @@ struct perhaps_builder {
     perhaps_filter *first; /* part of all listed keys; NULL: not built yet */
     struct pile others;    /* those that the first part takes for listed; a value of 1 */
     uint64_t nothers;
+
+    /* If keys have groups, all of these keys are on the pile. */
+    struct groups groups;
+    uint64_t nlisted;
+    bool counted; /* the groups of listed keys are: no more of them may come */
 };
 
 /* Returns whether the kind has two parts, the second of which is built against other keys. */
@@ -104,6 +110,13 @@ int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan 
 /* A put() that builds the filter in memory; 'context' is the builder. */
 int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);
 
+/* Plans a ribbon of 'keys' keys with 'bits' bits each, a part of a filter, and builds it. */
+int builder_make_part(perhaps_builder *b, const struct pile *pile, uint64_t keys, unsigned bits,
+                      bool flips, perhaps_filter **part);
+
+/* Gives a part to the filter, or releases it.  Returns 0 or PERHAPS_ERR_MEMORY. */
+int builder_adopt(perhaps_filter *f, perhaps_filter *part);
+
 /* Runs tasks whose hands are for pile_take(), by so many threads. */
 int builder_take(perhaps_builder *b, const struct tasks *tasks, unsigned threads);
 
@@ -140,5 +153,25 @@ uint64_t against_disk_nbytes(const perhaps_builder *b, uint64_t listed);
 
 /* Makes the filter of both lists. */
 int against_finish(perhaps_builder *b, perhaps_filter **filter);
+
+/* ---- grouped.c ------------------------------------------------------------------------- */
+
+/* Returns whether the keys have groups. */
+static inline bool has_groups(const perhaps_builder *b)
+{
+    return b->options.against.group_nbytes > 0;
+}
+
+/* Do the same where they have. */
+void grouped_begin(perhaps_builder *b);
+void grouped_end(perhaps_builder *b);
+int grouped_finish(perhaps_builder *b, perhaps_filter **filter);
+
+/* Counts the groups of the listed keys, unless that is done.  Under the lock.  Returns 0, or
+ * the first error of the builder. */
+int grouped_count_listed(perhaps_builder *b);
+
+/* Counts the groups of others, at most BATCH_STEP, and keeps them. */
+int grouped_add_others(perhaps_builder *b, const struct keyhash *keys, size_t n);
 
 #endif

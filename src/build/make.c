@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "../kinds/kinds.h"
+
 /* ---- Keys to records -------------------------------------------------------------------- */
 
 void builder_begin_pile(perhaps_builder *b)
@@ -200,4 +202,28 @@ int builder_make(perhaps_builder *b, struct plan *plan, bool with_body,
 int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan)
 {
     return builder_build_body(context, f, plan, NULL);
+}
+
+/* ---- Parts ----------------------------------------------------------------------------- */
+
+int builder_make_part(perhaps_builder *b, const struct pile *pile, uint64_t keys, unsigned bits,
+                      bool flips, perhaps_filter **part)
+{
+    const double slack = 1.25; /* for equal hashes, which the rate of a part counts, too */
+    struct perhaps_options options = b->options;
+    struct plan plan = { .kind = kind_by_name("ribbon"), .pile = pile, .flips = flips };
+    char why[WHY_NBYTES];
+    plan.g.capacity = keys ? keys : 1;
+    plan.g.fpr = slack / (double)(UINT64_C(1) << bits);
+    options.ribbon.value_bits = 0;
+    int error = geometry_plan(plan.kind, &options, &plan.g, why);
+    return error ? error : builder_make(b, &plan, true, builder_put_in_memory, b, part);
+}
+
+int builder_adopt(perhaps_filter *f, perhaps_filter *part)
+{
+    int error = filter_adopt(f, part);
+    if (error)
+        perhaps_free(part);
+    return error;
 }

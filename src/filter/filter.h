@@ -228,10 +228,13 @@ bool filter_keeps_rate(const perhaps_filter *f);
 int filter_unite(perhaps_filter *f, const perhaps_filter *other);
 
 /* Returns whether filters of this kind may have this hash: integers belong to exact kinds, and
- * no other hash does.  True for a number that is no hash, which others refuse. */
+ * no other hash does; one with groups is for a kind that has a second list.  True for a number
+ * that is no hash, which others refuse. */
 static inline bool kind_takes_hash(const struct filter_kind *kind, uint32_t hash)
 {
-    return hash >= PERHAPS_HASH_COUNT || hash_rows[hash].integers == kind->exact;
+    return hash >= PERHAPS_HASH_COUNT ||
+           (hash_rows[hash].integers == kind->exact &&
+            (!hash_rows[hash].grouped || (kind->builds && kind->composite)));
 }
 
 /* ---- change.c -------------------------------------------------------------------------- */

@@ -37,6 +37,11 @@ unsigned kind_field_count(const struct filter_kind *kind)
     return n;
 }
 
+unsigned kind_packed_count(const struct filter_kind *kind)
+{
+    return kind->packed_fields ? kind->packed_fields : kind_field_count(kind);
+}
+
 void geometry_describe(const struct filter_kind *kind, const struct geometry *g,
                        double predicted, struct perhaps_plan *plan)
 {

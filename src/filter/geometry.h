@@ -57,7 +57,9 @@ int geometry_plan(const struct filter_kind *kind, const struct perhaps_options *
 void geometry_describe(const struct filter_kind *kind, const struct geometry *g,
                        double predicted, struct perhaps_plan *plan);
 
-/* Returns how many fields the geometry of this kind has. */
+/* Return how many fields the geometry of this kind has, and how many of these a small file
+ * has. */
 unsigned kind_field_count(const struct filter_kind *kind);
+unsigned kind_packed_count(const struct filter_kind *kind);
 
 #endif

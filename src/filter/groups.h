@@ -65,8 +65,9 @@ struct composite {
      * PERHAPS_ERR_DAMAGED. */
     int (*attach)(perhaps_filter *f);
 
-    /* Returns the hash by which part i is asked for a key.  NULL: the key's own. */
-    struct keyhash (*hash_for_part)(struct keyhash key, size_t i);
+    /* Sets *key, which is the hash of a key, to that by which part i is asked for it.  Returns
+     * false if the part is never asked for this key.  NULL: all parts are, by the key's own. */
+    bool (*asks_part)(const perhaps_filter *f, size_t i, struct keyhash *key);
 
     /* Returns the fpr that part i must keep if 'fpr' is asked of the whole, when each part is
      * made smaller on its own.  NULL: the parts must stay as they are. */

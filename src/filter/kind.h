@@ -52,6 +52,8 @@ struct filter_kind {
     struct perhaps_kind about;
     uint32_t id;                    /* in files: never changes, and is never used again */
     const char *const *field_names; /* ends in NULL */
+    unsigned packed_fields; /* a small file has only so many of them, and is not made if another
+                             * is not 0; 0: all */
 
     /* -- Every kind has these -- */
 

@@ -65,9 +65,9 @@ void reads_each(const perhaps_filter *f, const struct keyhash *key, visit_bytes 
         visit(context, reads.at[i], reads.nbytes[i]);
     for (size_t i = 0; i < parts_count(f); i++) {
         const struct composite *composite = f->kind->composite;
-        struct keyhash own =
-            composite->hash_for_part ? composite->hash_for_part(*key, i) : *key;
-        reads_each(f->parts->part[i], &own, visit, context);
+        struct keyhash own = *key;
+        if (!composite->asks_part || composite->asks_part(f, i, &own))
+            reads_each(f->parts->part[i], &own, visit, context);
     }
 }
 

@@ -111,12 +111,21 @@ static struct header begin_plan(const perhaps_filter *f)
     return h;
 }
 
-/* Lays out a small file.  Returns false if it would be too large. */
+/* Returns whether a small file has all fields of a filter that are not 0. */
+static bool can_be_packed(const perhaps_filter *f)
+{
+    for (unsigned i = kind_packed_count(f->kind); i < PERHAPS_FIELDS_MAX; i++)
+        if (f->body.geometry.field[i])
+            return false;
+    return true;
+}
+
+/* Lays out a small file.  Returns false if it would be too large, or lack a field. */
 static bool plan_small(const perhaps_filter *f, struct header *h)
 {
     *h = begin_plan(f);
     const uint64_t counters_nbytes = h->sections * sizeof(struct counters);
-    if (bodies_end(f, 0, true) + counters_nbytes > SMALL_NBYTES_MOST)
+    if (bodies_end(f, 0, true) + counters_nbytes > SMALL_NBYTES_MOST || !can_be_packed(f))
         return false;
     h->small = true;
     h->nbytes = round_up(encode_fields(f, h, NULL), SMALL_UNIT);

@@ -154,7 +154,7 @@ void section_fields(struct cursor *c, struct section *s, uint32_t number)
     implied64(c, &s->body_offset);
     implied64(c, &s->geometry.body_nbytes);
     const unsigned count = !c->packed ? PERHAPS_FIELDS_MAX
-                           : s->kind  ? kind_field_count(s->kind)
+                           : s->kind  ? kind_packed_count(s->kind)
                                       : 0;
     for (unsigned i = 0; i < count; i++)
         field64(c, &s->geometry.field[i]);

@@ -51,6 +51,7 @@ MEANINGLESS = {
     ("*", "against", "static"): "it is built once",
     ("*", "value-field", "static"): "it is built once",
     ("*", "static", "seed"): "the seed is not shown",
+    ("*", "against", "seed"): "the seed is not shown",
     ("*", "against", "capacity"): "what is built once has the size of its keys",
     ("*", "static", "capacity"): "the same",
     ("*", "integers", "capacity"): "a bitmap has room for its range",

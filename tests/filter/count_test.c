@@ -107,8 +107,8 @@ TEST_EACH(test_damage, counts)
 
 TEST(test_hash_names)
 {
-    const char *const names[] = { "xxh3",    "sip",     "none",   "custom",
-                                  "xxh3-64", "none-64", "integer" };
+    const char *const names[] = { "xxh3",    "sip",     "none",    "custom",
+                                  "xxh3-64", "none-64", "integer", "xxh3-grouped" };
     for (unsigned hash = PERHAPS_HASH_XXH3; hash < PERHAPS_HASH_COUNT; hash++)
         expect(!strcmp(perhaps_hash_name((enum perhaps_hash)hash), names[hash]));
     expect(perhaps_hash_takes(PERHAPS_HASH_NONE) == 16);

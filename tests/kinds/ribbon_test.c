@@ -1,6 +1,6 @@
 /* ribbon_test.c - proves that ribbon filters, which are built once, lose no key and keep their
- * rate at every size, width and number of threads, whatever goes to the disk; that they keep
- * values; and that a filter against others makes no error on either list. */
+ * rate at every size, width and number of threads, whatever goes to the disk; and that they
+ * keep values. */
 #include "build/builder.h"
 #include "support.h"
 #include <perhaps.h>
@@ -328,51 +328,6 @@ TEST(test_two_values)
         expect_error(perhaps_builder_finish(builder, &f), second == 5 ? 0 : PERHAPS_ERR_VALUES);
         perhaps_free(f);
     }
-}
-
-/* ---- Against others -------------------------------------------------------------------- */
-
-/* No error on either list; a key of both is listed. */
-static void try_against(size_t nlisted, size_t nothers, uint64_t expected)
-{
-    struct perhaps_options options = ribbon(0.5);
-    struct path path = temp_path("against");
-    options.kind = "against";
-    options.against.others = expected;
-    scene("%zu against %zu", nlisted, nothers);
-    scoped_keys all = make_keys(SEQUENTIAL_KEYS, 9, 0, nlisted + nothers);
-    struct perhaps_keys listed = some_keys(&all, 0, nlisted),
-                        others = some_keys(&all, nlisted, nothers),
-                        both = some_keys(&all, nlisted / 2, nlisted - nlisted / 2);
-    scoped_builder *builder =
-        builder_of(&options, &(struct perhaps_build_options){ .threads = 2 });
-    expect_success(perhaps_builder_add_many(builder, &listed));
-    expect_success(perhaps_builder_add_others(builder, &others));
-    expect_success(perhaps_builder_add_others(builder, &both));
-    expect_error(perhaps_builder_add_many(builder, &listed), PERHAPS_ERR_ARGUMENT);
-    expect_error(perhaps_builder_add_values(builder, &listed, NULL), PERHAPS_ERR_UNSUPPORTED);
-    expect_success(perhaps_builder_save(builder, path.text));
-    for (unsigned way = 0; way < 2; way++) {
-        scoped_filter *f = open_file(path.text, ways_to_open[way]);
-        expect_all_found(f, &listed);
-        expect(perhaps_contains_many(f, &others, NULL) == 0);
-        expect(stats_of(f).keys == nlisted && stats_of(f).parts == 2);
-        for (size_t i = 0; i < nlisted + nothers; i += 1 + (nlisted + nothers) / 100)
-            expect(perhaps_contains(f, key_at(&all, i), all.key_nbytes) == (i < nlisted));
-        double ratio = (double)nothers / (double)nlisted;
-        if (nlisted > 10000 && expected == nothers && ratio > 1.4)
-            expect(stats_of(f).bits_per_key <= log2(ratio) + 2.3);
-    }
-}
-
-TEST(test_against)
-{
-    try_against(1, 1000, 1000);
-    try_against(1000, 100000, 100000);
-    try_against(many(80000), many(9000000), many(9000000));
-    try_against(20000, 20000, 20000);
-    try_against(5000, 50000, 0);
-    try_against(5000, 100, 1000000);
 }
 
 /* ---- Memory that fails ----------------------------------------------------------------- */

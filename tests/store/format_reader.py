@@ -129,6 +129,22 @@ def ribbon(s, place, mark):
         row |= ((two >> slot % 64 & (mark | 1)).bit_count() & 1) << bit
     return row % (1 << f) == (mark * PI & M) >> 64 - f and 1 + (row >> f)
 
+def against(s, place, mark):
+    (n, code), group = s.fields[3:5], mark & 0xffffffff
+    if not code:
+        return s.parts[0].found(place, mark) and s.parts[1].found(place * PI & M, mark * PI & M)
+    numbers = unpack_from(f"<{n}I", s.body, 64)
+    i = bisect(numbers, group) - 1
+    if i >= 0 and numbers[i] == group:
+        code = s.body[64 + 4 * n + i]
+    x = (place * GOLDEN ^ mark) & M
+    x = (x ^ x >> 32) * PI & M
+    mark = x ^ x >> 29
+    first = code > 3 and code < 2 * len(s.parts) + 2 and s.parts[code // 2 - 2].found(place, mark)
+    if code == 3 or first:
+        return s.parts[-1].found(place * PI & M, mark * PI & M)
+    return code % 2 if code > 3 else code == 2
+
 ANY, SOME = range(1 << 64), range(1, 1 << 64)
 LINES = [SOME, range(1, 9), range(1, 17)]
 KINDS = {  # what the fields may be, the size of the body, how often a key is found
@@ -145,12 +161,12 @@ KINDS = {  # what the fields may be, the size of the body, how often a key is fo
         ribbon_nbytes, ribbon),
     10: ([ANY, SOME], lambda s: up(s.capacity, 512) // 8,
          lambda s, place, _: s.fields[0] <= place <= s.fields[1] and bits(s.body, place - s.fields[0], 1)),
-    11: ([range(8, 9), ANY, range(33)], lambda s: 64, lambda s, place, mark:
-         s.parts[0].found(place, mark) and s.parts[1].found(place * PI & M, mark * PI & M)),
+    11: ([range(8, 9), ANY, range(33), range(1 << 32), range(256)],
+         lambda s: up(64 + 5 * s.fields[3], 64), against),
     12: ([range(5, 1 << 48, 2), range(9, 33)], lambda s: up((s.fields[0] // 8 + 1) * s.fields[1] + 8, 64), strided),
 }
 
-FIELDS = {1: 4, 2: 2, 3: 2, 4: 3, 5: 3, 6: 3, 7: 4, 8: 10, 10: 2, 11: 3, 12: 2}  # how many each kind has
+FIELDS = {1: 4, 2: 2, 3: 2, 4: 3, 5: 3, 6: 3, 7: 4, 8: 10, 10: 2, 11: 3, 12: 2}  # how many a small file has
 
 # ---- The file -------------------------------------------------------------------------------------
 
@@ -167,6 +183,7 @@ class Section:
         need(1e-15 <= fpr < 1 or self.kind == 10 and fpr == 0, "rate")
         need(self.kind != 10 or capacity == self.fields[1] - self.fields[0] + 1, "range")
         need(self.kind != 1 or self.fields[3] < self.fields[1], "together")
+        need(self.kind != 11 or self.fields[4] or not self.fields[3], "groups")
         ranges, nbytes_of, found = KINDS[self.kind]
         need(all(x in may for x, may in zip(self.fields, ranges + 12 * [range(1)])), "fields")
         need(nbytes == nbytes_of(self) == len(self.body), "size of the body")
@@ -189,6 +206,9 @@ def siphash(key, secret):
 
 def hash_of(key, number, seed, secret):
     """Place and mark of a key; the place -1 if it is no integer, but should be."""
+    if number == 7:
+        place, mark = hash_of(key, 0, seed, secret)
+        return place, mark << 32 & M | xxh3_64_intdigest(key[:seed & 255], seed) >> 32
     if number == 0:
         return divmod(xxh3_128_intdigest(key, seed), 1 << 64)[::-1]
     if number in (1, 2):
@@ -256,7 +276,7 @@ def read_small(data):
     head, sections, end = Unpacked(data[:nbytes], 32), [], nbytes
     n, hash_number = head.number(), head.number()
     need(1 <= n < 2731, "sections")
-    seed = head.word() if hash_number in (0, 4) else 0
+    seed = head.word() if hash_number in (0, 4, 7) else 0
     check = head.word() if hash_number in (1, 3) else None
     note = head.bytes(min(head.number(), 96))
     for i in range(n):
@@ -276,19 +296,20 @@ def read(data, secret=None):
     live, is_set, small = features & 1, features & 4, features & 16
     need(version == 1 and features & ~16 in (0, 1, 4, 8, 9, 12) and (small or len(data) >= 4096), "version")
     hash_number, seed, check, note, sections = read_small(data) if small else read_large(data)
-    need(hash_number in (0, 1, 2, 4, 5, 6), "hash")
+    need(hash_number in (0, 1, 2, 4, 5, 6, 7), "hash")
     need(len(note) < 96 and all(31 < c != 127 for c in note), "note")
     for i, s in enumerate(sections):
         if i > 0:
             need(s.parent == 0 or s.parent < i and sections[s.parent].parent == 0, "parent")
             sections[s.parent].parts.append(s)
     for s in sections:  # which field tells the kind of its parts, and how many it may have
-        field, may = {6: (1, range(1, 65)), 7: (1, s.fields[:1]), 11: (0, [2])}.get(s.kind, (0, [0]))
+        field, may = {6: (1, range(1, 65)), 7: (1, s.fields[:1]), 11: (0, range(1, 65) if s.fields[4] else [2])}.get(s.kind, (0, [0]))
         need(len(s.parts) in may and all(part.kind == s.fields[field] for part in s.parts), "parts")
     need(not live or len(sections) == 1 and s.kind in (1, 2, 10), "live")
     stored = sections[1 if sections[0].kind == 6 else 0].kind
     need(not is_set or stored in (3, 4, 5, 12), "a set, but not of a kind that stores copies")
     need(sections[0].parent == 0xffffffff and (sections[0].kind == 10) == (hash_number == 6), "first")
+    need(hash_number != 7 or sections[0].kind == 11, "groups")
     own = max(0, hash_of(b"perhaps, or not.", hash_number, seed, secret)[0])
     need(check in (None, own), "check value")
     return lambda key: int(sections[0].found(*hash_of(key, hash_number, seed, secret)))

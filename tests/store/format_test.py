@@ -40,7 +40,9 @@ BUILDS = """20000 --kind ribbon:value-bits=13 -p 0.1 -d: --field 1 --value-field
 2000 --kind ribbon -p 0.02
 9000 --kind ribbon -p 0.0002
 2000 --kind ribbon -p 1e-6
-2000 --kind against -p 0.3 --against golden""".splitlines()
+2000 --kind against -p 0.3 --against golden
+2000 --kind against:group=16 -p 0.3 --against golden
+20000 --kind against:group=15 --against golden""".splitlines()
 
 def run(*words, keys=()):
     given = b"".join(key + b"\n" for key in keys)

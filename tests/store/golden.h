@@ -61,7 +61,8 @@ static inline int golden_fill(const struct perhaps_options *options, perhaps_fil
     return error;
 }
 
-/* Builds a filter of all its keys at once.  Returns 0 or an error of the builder. */
+/* Builds a filter of all its keys at once; and if these have groups, of 9,900 others, too.
+ * Returns 0 or an error of the builder. */
 static inline int golden_build(const struct perhaps_options *options, perhaps_filter **f)
 {
     perhaps_builder *builder;
@@ -71,6 +72,12 @@ static inline int golden_build(const struct perhaps_options *options, perhaps_fi
         struct perhaps_keys keys = perhaps_keys_packed(key, GOLDEN_KEY_NBYTES - 1, 1);
         golden_key(options, i, key);
         error = perhaps_builder_add_many(builder, &keys);
+    }
+    const unsigned others = options->against.group_nbytes ? 99 * GOLDEN_KEYS : 0;
+    for (unsigned i = 0; i < others && !error; i++) {
+        struct perhaps_keys keys = perhaps_keys_packed(key, GOLDEN_KEY_NBYTES - 1, 1);
+        golden_key(options, golden_count(options) + i, key);
+        error = perhaps_builder_add_others(builder, &keys);
     }
     if (!error)
         error = perhaps_builder_finish(builder, f);
@@ -139,6 +146,13 @@ static inline const char *golden_other(size_t index, struct perhaps_options *opt
         options->kind = "bloom";
         options->shared = true;
         return "bloom-estimated";
+    case 7:
+        options->kind = "against"; /* groups of 10,000: of one 1,100 are in, of the next none */
+        options->capacity = 11 * GOLDEN_KEYS;
+        options->fpr = 0.999;
+        options->needs = PERHAPS_CAN_BUILD;
+        options->against.group_nbytes = 15;
+        return "against-groups";
     default:
         return NULL;
     }

@@ -19,7 +19,8 @@ int main(int argc, char **argv)
         char path[4096];
         perhaps_filter *f;
         int error = golden_filter(&options, &f);
-        const bool is_small = !error && perhaps_write_nbytes(f) < PERHAPS_PAGE_NBYTES;
+        const bool is_small = !error && perhaps_write_nbytes(f) < PERHAPS_PAGE_NBYTES &&
+                              !options.against.group_nbytes; /* these are never small */
         snprintf(path, sizeof path, "%s/%s%s.perhaps", argv[1], golden_forms[is_small], name);
         if (!error && access(path, F_OK))
             error = perhaps_save(f, path);

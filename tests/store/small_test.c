@@ -266,7 +266,7 @@ TEST_EACH(test_numbers, every_kind)
     expect(read_numbers(file.at, file.nbytes, &n));
     expect(write_numbers(&n, file.at, file.nbytes, again) == file.nbytes);
     expect(!memcmp(again, file.at, file.nbytes));
-    expect_error(open_with_number(&file, "hash", 0, 7), PERHAPS_ERR_VERSION);
+    expect_error(open_with_number(&file, "hash", 0, PERHAPS_HASH_COUNT), PERHAPS_ERR_VERSION);
     expect_error(open_with_number(&file, "hash", 0, UINT64_C(1) << 32), PERHAPS_ERR_DAMAGED);
     expect_error(open_with_number(&file, "kind", 0, 9), PERHAPS_ERR_VERSION);
     expect_error(open_with_number(&file, "kind", 0, 4711), PERHAPS_ERR_VERSION);

@@ -130,7 +130,7 @@ static void take_section(struct unpacking *u, bool first)
     g.capacity = take_number(u, false, "capacity");
     const uint64_t fpr = take_number(u, true, "fpr");
     memcpy(&g.fpr, &fpr, sizeof fpr);
-    for (unsigned i = 0; u->whole && i < kind_field_count(kind); i++)
+    for (unsigned i = 0; u->whole && i < kind_packed_count(kind); i++)
         g.field[i] = take_number(u, false, "field");
     u->whole = u->whole && !kind_set_geometry(kind, &g) && g.body_nbytes < 1 << 16;
     u->numbers->body_nbytes += u->whole ? g.body_nbytes : 0;
@@ -145,7 +145,8 @@ bool read_numbers(const uint8_t *file, size_t nbytes, struct numbers *numbers)
     numbers->count = numbers->body_nbytes = 0;
     numbers->sections = take_number(&u, false, "sections");
     const uint64_t hash = take_number(&u, false, "hash");
-    if (hash == PERHAPS_HASH_XXH3 || hash == PERHAPS_HASH_XXH3_64)
+    if (hash == PERHAPS_HASH_XXH3 || hash == PERHAPS_HASH_XXH3_64 ||
+        hash == PERHAPS_HASH_GROUPED)
         take_number(&u, true, "seed");
     if (hash == PERHAPS_HASH_SIP || hash == PERHAPS_HASH_CUSTOM)
         take_number(&u, true, "check");

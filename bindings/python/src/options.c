@@ -107,7 +107,7 @@ static bool take_hash(PyObject *value, const char *name, struct wishes *w)
         return false;
     for (unsigned i = 0; i < PERHAPS_HASH_COUNT; i++)
         if (strcmp(perhaps_hash_name((enum perhaps_hash)i), text) == 0 &&
-            i != PERHAPS_HASH_CUSTOM) {
+            i != PERHAPS_HASH_CUSTOM && i != PERHAPS_HASH_GROUPED) {
             w->options.hashing.hash = (enum perhaps_hash)i;
             w->hash = text;
             return true;

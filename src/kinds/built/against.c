@@ -7,8 +7,18 @@
  *   body  = one line, of zeros
  *
  * A key is listed if both parts say so.  For a key of neither side the rate is 2^-(r+1).
+ *
+ * Keys may have groups, of which some are listed more often than others (Schanck: Clubcards for
+ * the WebPKI, S&P 2025; Hamburg, RWC 2022).  Then there is a first part for each r that pays,
+ * and in the body a table tells of each group in which part its keys are: those that are
+ * listed, or, if these are more, those that are not.  The last part, of 1 bit, is over these
+ * keys, and the other side's that the group's first part has by mistake.
+ *
+ *   body  = one line, of zeros | numbers of groups, sorted, of 4 bytes | their codes, of 1 byte
+ *
  * Limits: those of ribbon.
- * Invariant: both parts say so of each listed key, and not both of any of the others. */
+ * Invariant: the last part is right about each key of both lists for which it is asked, and so
+ * are the first parts, or the codes, about all others. */
 #include "against.h"
 
 #include <math.h>
@@ -18,7 +28,8 @@
 #include "../composite/parts.h"
 #include "../kinds.h"
 
-static const char *const field_names[] = { "base", "others", "row_bits", NULL };
+static const char *const field_names[] = { "base",   "others",       "row_bits",
+                                           "groups", "other_groups", NULL };
 
 /* With r bits the first part takes others / 2^r of the others for listed, and each of them
  * takes a bit of the second one.  A bit more halves their number: it is worth its room as long
@@ -54,49 +65,73 @@ static int against_plan(struct geometry *g, const struct perhaps_options *option
     return 0;
 }
 
+static bool has_groups(const struct geometry *g)
+{
+    return g->field[AGAINST_OTHER_GROUPS] > 0;
+}
+
 static int against_set_geometry(struct geometry *g)
 {
-    if (g->base != &kind_ribbon || g->field[AGAINST_ROW_BITS] > 32)
+    const uint64_t groups = g->field[AGAINST_GROUPS];
+    if (g->base != &kind_ribbon || g->field[AGAINST_ROW_BITS] > 32 ||
+        g->field[AGAINST_OTHER_GROUPS] > UINT8_MAX || groups > UINT32_MAX ||
+        (groups && !has_groups(g)))
         return PERHAPS_ERR_LIMIT;
-    g->body_nbytes = LINE_NBYTES;
+    g->body_nbytes = round_up(against_code_at(g, groups), LINE_NBYTES);
     g->key_limit = g->capacity;
     return 0;
 }
 
+/* Where no promise was made for keys of neither side, what was asked stands for their rate. */
 static double against_predict(const struct geometry *g, double keys)
 {
     (void)keys;
-    return exp2(-(double)g->field[AGAINST_ROW_BITS] - 1);
+    return has_groups(g) && g->fpr > 0.5 ? g->fpr
+                                         : exp2(-(double)g->field[AGAINST_ROW_BITS] - 1);
 }
 
 static struct fill against_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    const perhaps_filter *first = f->parts->part[0], *second = f->parts->part[1];
+    const perhaps_filter *first = f->parts->part[0],
+                         *last = f->parts->part[f->parts->count - 1];
     struct fill fill = first->kind->measure(first, most_nbytes);
-    fill.fpr *= second->kind->measure(second, most_nbytes).fpr;
+    fill.fpr = has_groups(&f->body.geometry)
+                   ? against_predict(&f->body.geometry, 0)
+                   : fill.fpr * last->kind->measure(last, most_nbytes).fpr;
     return fill;
 }
 
 static int against_attach(perhaps_filter *f)
 {
-    return parts_attach(f, &kind_ribbon) && f->parts->count == 2 ? 0 : PERHAPS_ERR_DAMAGED;
+    const size_t count = f->parts->count;
+    return parts_attach(f, &kind_ribbon) && (count == 2 || has_groups(&f->body.geometry))
+               ? 0
+               : PERHAPS_ERR_DAMAGED;
 }
 
 static void against_clear(perhaps_filter *f)
 {
-    perhaps_clear(f->parts->part[0]);
-    perhaps_clear(f->parts->part[1]);
+    struct geometry *g = &f->body.geometry;
+    for (size_t i = 0; i < f->parts->count; i++)
+        perhaps_clear(f->parts->part[i]);
+    memset(f->body.bytes + against_code_at(g, 0), GROUP_NONE, g->field[AGAINST_GROUPS]);
+    if (has_groups(g))
+        g->field[AGAINST_OTHER_GROUPS] = GROUP_NONE;
 }
 
+/* ---- Without groups ---------------------------------------------------------------------- */
+
+/* Which part a key with a group asks first is not known before it is asked. */
 static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
     const perhaps_filter *first = f->parts->part[0];
-    first->kind->prefetch(first, keys, n);
+    if (!has_groups(&f->body.geometry))
+        first->kind->prefetch(first, keys, n);
 }
 
 /* Asks the second part for the keys that the first one has. */
-static size_t against_contains(const perhaps_filter *f, const struct keyhash *keys,
-                               const struct keyhash *ahead, size_t n, bool *answer)
+static size_t contains_plain(const perhaps_filter *f, const struct keyhash *keys,
+                             const struct keyhash *ahead, size_t n, bool *answer)
 {
     const perhaps_filter *first = f->parts->part[0], *second = f->parts->part[1];
     struct keyhash left[BATCH_MOST];
@@ -115,14 +150,131 @@ static size_t against_contains(const perhaps_filter *f, const struct keyhash *ke
     return found;
 }
 
-static struct keyhash hash_for_part(struct keyhash key, size_t i)
+/* ---- With groups ------------------------------------------------------------------------- */
+
+/* Looks for the group by halves, without a branch that its number would mislead. */
+unsigned against_code(const perhaps_filter *f, uint32_t group)
 {
-    return i ? against_second(key) : key;
+    const struct geometry *g = &f->body.geometry;
+    const uint8_t *bytes = f->body.bytes;
+    uint64_t at = 0, n = g->field[AGAINST_GROUPS];
+    if (!n)
+        return (unsigned)g->field[AGAINST_OTHER_GROUPS];
+    while (n > 1) {
+        const uint64_t half = n / 2;
+        at += load32(bytes + against_number_at(at + half)) <= group ? half : 0;
+        n -= half;
+    }
+    return load32(bytes + against_number_at(at)) == group
+               ? bytes[against_code_at(g, at)]
+               : (unsigned)g->field[AGAINST_OTHER_GROUPS];
+}
+
+/* Asks a part for those of n keys whose 'which' is its number.  Says to each what it says. */
+static void ask_some(const perhaps_filter *part, const struct keyhash *keys, size_t n,
+                     const uint8_t *which, unsigned number, bool *says)
+{
+    struct keyhash some[BATCH_STEP];
+    uint16_t index[BATCH_STEP];
+    bool found[BATCH_STEP];
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        some[count] = keys[i];
+        index[count] = (uint16_t)i;
+        count += which[i] == number;
+    }
+    if (!count)
+        return;
+    part->kind->prefetch(part, some, count);
+    part->kind->contains(part, some, some, count, found);
+    for (size_t i = 0; i < count; i++)
+        says[index[i]] = found[i];
+}
+
+/* In a file that an enemy wrote a code may be 0, or name a part that is not there. */
+void against_ask_first(const perhaps_filter *f, size_t nfirst, const struct keyhash *keys,
+                       size_t n, struct against_asked *asked)
+{
+    uint8_t code[BATCH_STEP], part[BATCH_STEP];
+    bool says[BATCH_STEP];
+    for (size_t i = 0; i < n; i++) {
+        code[i] = (uint8_t)against_code(f, against_group(keys[i]));
+        part[i] = (uint8_t)(code[i] / 2); /* from GROUP_PARTS / 2 on */
+        asked->mixed[i] = against_mixed(keys[i]);
+    }
+    memset(says, false, n);
+    for (unsigned p = 0; p < nfirst; p++)
+        ask_some(f->parts->part[p], asked->mixed, n, part, p + GROUP_PARTS / 2, says);
+    for (size_t i = 0; i < n; i++) {
+        const bool in_part = code[i] >= GROUP_PARTS;
+        asked->open[i] = in_part ? says[i] : code[i] == GROUP_EXACT;
+        asked->answer[i] = in_part ? code[i] % 2 : code[i] == GROUP_ALL;
+    }
+}
+
+/* Asks for up to BATCH_STEP keys. */
+static size_t contains_step(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                            bool *answer)
+{
+    const size_t nfirst = f->parts->count - 1;
+    struct against_asked asked;
+    struct keyhash last[BATCH_STEP] = { { 0 } };
+    uint8_t open[BATCH_STEP];
+    size_t found = 0;
+    against_ask_first(f, nfirst, keys, n, &asked);
+    for (size_t i = 0; i < n; i++) {
+        last[i] = against_second(asked.mixed[i]);
+        open[i] = asked.open[i];
+        answer[i] = asked.answer[i];
+    }
+    ask_some(f->parts->part[nfirst], last, n, open, true, answer);
+    for (size_t i = 0; i < n; i++)
+        found += answer[i];
+    return found;
+}
+
+static size_t contains_grouped(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                               bool *answer)
+{
+    size_t found = 0;
+    for (size_t at = 0; at < n; at += BATCH_STEP)
+        found +=
+            contains_step(f, keys + at, n - at < BATCH_STEP ? n - at : BATCH_STEP, answer + at);
+    return found;
+}
+
+static size_t against_contains(const perhaps_filter *f, const struct keyhash *keys,
+                               const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return has_groups(&f->body.geometry) ? contains_grouped(f, keys, n, answer)
+                                         : contains_plain(f, keys, ahead, n, answer);
+}
+
+/* ---- What is read ------------------------------------------------------------------------ */
+
+/* The table, which is small. */
+static void against_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+{
+    const struct geometry *g = &f->body.geometry;
+    (void)key;
+    if (g->field[AGAINST_GROUPS])
+        reads_add(r, f->body.bytes + LINE_NBYTES, g->body_nbytes - LINE_NBYTES);
+}
+
+static bool asks_part(const perhaps_filter *f, size_t i, struct keyhash *key)
+{
+    const bool groups = has_groups(&f->body.geometry), is_last = i + 1 == f->parts->count;
+    const unsigned code = groups ? against_code(f, against_group(*key)) : GROUP_PARTS;
+    if (groups)
+        *key = against_mixed(*key);
+    if (is_last)
+        *key = against_second(*key);
+    return is_last ? code >= GROUP_EXACT : code / 2 == i + GROUP_PARTS / 2;
 }
 
 static const struct composite composite = { .base_field = AGAINST_BASE,
                                             .attach = against_attach,
-                                            .hash_for_part = hash_for_part };
+                                            .asks_part = asks_part };
 static const struct builds builds = { 0 }; /* the builder makes the parts */
 
 const struct filter_kind kind_against = {
@@ -133,6 +285,7 @@ const struct filter_kind kind_against = {
     .id = 11,
     .composite = &composite,
     .field_names = field_names,
+    .packed_fields = AGAINST_GROUPS,
     .plan = against_plan,
     .set_geometry = against_set_geometry,
     .clear = against_clear,
@@ -140,5 +293,6 @@ const struct filter_kind kind_against = {
     .measure = against_measure,
     .prefetch = prefetch,
     .contains = against_contains,
+    .reads = against_reads,
     .builds = &builds,
 };
