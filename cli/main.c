@@ -8,7 +8,8 @@
  *     verbs/ dedup/     a verb that reads keys: opens its filter, lists its stages
  *       |
  *     filter/           request.c size.c secret.c   settings -> plan and hash of a new filter
- *       |               target.c place.c remote.c   the filter in a file, its lock; on servers
+ *       |               target.c place.c            the filter in a file, its lock
+ *       |               remote.c client.c           on servers, by a client that is loaded
  *       |
  *     input/            input.c      reading and splitting come before the stages of the verb
  *                       pipeline.c   threads move blocks through all stages

@@ -39,6 +39,10 @@ endforeach()
 
 if(PERHAPS_CLI)
   install(TARGETS perhaps COMPONENT tools)
+  if(PERHAPS_CLUSTER)
+    cmake_path(SET place NORMALIZE ${CMAKE_INSTALL_BINDIR}/${CLIENT_PLACE})
+    install(TARGETS perhaps_client LIBRARY DESTINATION ${place} COMPONENT tools)
+  endif()
   install(FILES doc/perhaps.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
   if(COMPLETIONS) # under the names that the shells look for
     set(MADE ${PROJECT_BINARY_DIR}/completions)

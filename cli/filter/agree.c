@@ -8,7 +8,7 @@
 
 static const char *note_of(const struct target *target)
 {
-    return target->remote   ? perhaps_cluster_note(remote_handle(target->remote))
+    return target->remote   ? client.note(remote_handle(target->remote))
            : target->filter ? perhaps_note(target->filter)
                             : "";
 }

@@ -93,9 +93,7 @@ static void show_warning(void *context, const char *line)
 void remote_new(struct remote **remote, const struct settings *settings,
                 const struct perhaps_hashing *hashing, const char *address, const char *doing)
 {
-    if (!WITH_CLUSTER)
-        fail("filters on servers are not in this build: build perhaps with "
-             "-DPERHAPS_CLUSTER=ON");
+    client_load();
     struct remote *r = *remote = allocate_zeroed(1, sizeof *r);
     pthread_mutex_init(&r->lock, NULL);
     r->settings = settings;
@@ -108,7 +106,7 @@ void remote_new(struct remote **remote, const struct settings *settings,
                                                    .warn = show_warning,
                                                    .context = r };
     progress_start(&r->progress, settings, doing, 0);
-    int error = perhaps_cluster_new(&r->options, &r->first.cluster);
+    int error = client.new(&r->options, &r->first.cluster);
     if (error == PERHAPS_ERR_MEMORY)
         fail("%s", perhaps_strerror(error));
     remote_settle(r, error, "");
@@ -118,10 +116,10 @@ void remote_close(struct remote *remote)
 {
     if (!remote)
         return;
-    perhaps_cluster_free(remote->first.cluster);
+    client.free(remote->first.cluster);
     for (struct handle *handle = remote->first.next, *next; handle; handle = next) {
         next = handle->next;
-        perhaps_cluster_free(handle->cluster);
+        client.free(handle->cluster);
         free(handle);
     }
     pthread_mutex_destroy(&remote->lock);
@@ -130,7 +128,7 @@ void remote_close(struct remote *remote)
 
 const char *remote_name(const struct remote *remote)
 {
-    return perhaps_cluster_name(remote->first.cluster);
+    return client.name(remote->first.cluster);
 }
 
 perhaps_cluster *remote_handle(const struct remote *remote)
@@ -142,7 +140,7 @@ void remote_rest(const struct remote *remote)
 {
     for (const struct handle *handle = &remote->first; handle; handle = handle->next)
         if (handle->open && !handle->busy)
-            perhaps_cluster_rest(handle->cluster);
+            client.rest(handle->cluster);
 }
 
 void remote_settle(const struct remote *remote, int error, const char *outcome)
@@ -153,8 +151,7 @@ void remote_settle(const struct remote *remote, int error, const char *outcome)
     if (error == PERHAPS_ERR_SECRET)
         hashing_fail(remote->settings, remote_name(remote));
     if (error)
-        fail("%s: %s%s", remote_name(remote), perhaps_cluster_problem(remote->first.cluster),
-             outcome);
+        fail("%s: %s%s", remote_name(remote), client.problem(remote->first.cluster), outcome);
 }
 
 void remote_settle_made(const struct remote *remote, int error)
@@ -166,7 +163,7 @@ void remote_settle_made(const struct remote *remote, int error)
 
 void remote_open(struct remote *remote)
 {
-    int error = perhaps_cluster_open(remote->first.cluster);
+    int error = client.open(remote->first.cluster);
     remote->first.open = !error;
     remote_settle(remote, error, "");
 }
@@ -207,9 +204,9 @@ static int open_handle(struct remote *remote, struct handle *handle)
     pthread_mutex_unlock(&remote->lock);
     if (handle->impatient)
         options.patience_ms = IMPATIENCE_MS;
-    int error = perhaps_cluster_new(&options, &handle->cluster);
+    int error = client.new(&options, &handle->cluster);
     if (!error)
-        error = perhaps_cluster_open(handle->cluster);
+        error = client.open(handle->cluster);
     handle->open = !error;
     return error;
 }
@@ -220,7 +217,7 @@ static bool give_back_handle(struct remote *remote, struct handle *handle, struc
                              int error)
 {
     if (error) {
-        block->problem = perhaps_cluster_problem(handle->cluster);
+        block->problem = client.problem(handle->cluster);
         return block_met(block, error);
     }
     pthread_mutex_lock(&remote->lock);
@@ -264,7 +261,7 @@ static bool go_on_asking(struct remote *remote, struct handle *handle,
         handle->busy = !handle->impatient;
     if (!remote->problem[0])
         snprintf(remote->problem, sizeof remote->problem, "%s",
-                 perhaps_cluster_problem(handle->cluster));
+                 client.problem(handle->cluster));
     pthread_mutex_unlock(&remote->lock);
     return more;
 }
@@ -299,7 +296,7 @@ bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
         block->nunknown = block->error ? block->count : 0;
         return !block->error;
     }
-    int error = perhaps_cluster_contains_many(handle->cluster, &keys, block->answer, npresent);
+    int error = client.contains_many(handle->cluster, &keys, block->answer, npresent);
     if (!error)
         return give_back_handle(remote, handle, block, 0);
     *npresent = count_answers(block, PERHAPS_ANSWER_PERHAPS);
@@ -318,7 +315,7 @@ bool remote_add(struct remote *remote, struct block *block)
     struct handle *handle = begin_block(remote, block);
     if (!handle)
         return !block->error;
-    int error = perhaps_cluster_add_many(handle->cluster, &keys, block->answer, &block->ndone);
+    int error = client.add_many(handle->cluster, &keys, block->answer, &block->ndone);
     return give_back_handle(remote, handle, block, error);
 }
 

@@ -2,33 +2,9 @@
 #ifndef REMOTE_H
 #define REMOTE_H
 
-#include <perhaps_cluster.h>
-
 #include "../input/lines.h"
 #include "../options.h"
-
-/* A build without the client (PERHAPS_CLUSTER=OFF) does not link these functions.  It never
- * calls them, because remote_new() refuses every address. */
-#ifdef WITHOUT_CLUSTER
-#pragma weak perhaps_cluster_add_many
-#pragma weak perhaps_cluster_contains_many
-#pragma weak perhaps_cluster_create
-#pragma weak perhaps_cluster_delete
-#pragma weak perhaps_cluster_download
-#pragma weak perhaps_cluster_free
-#pragma weak perhaps_cluster_name
-#pragma weak perhaps_cluster_new
-#pragma weak perhaps_cluster_open
-#pragma weak perhaps_cluster_problem
-#pragma weak perhaps_cluster_rest
-#pragma weak perhaps_cluster_recount
-#pragma weak perhaps_cluster_stats_of
-#pragma weak perhaps_cluster_upload
-#pragma weak perhaps_cluster_verify
-enum { WITH_CLUSTER = 0 };
-#else
-enum { WITH_CLUSTER = 1 };
-#endif
+#include "client.h"
 
 struct remote;
 

@@ -487,8 +487,8 @@ void target_stats(const struct target *target, struct perhaps_stats *stats,
         perhaps_stats_of(target->filter, stats);
     } else {
         remote_rest(target->remote);
-        remote_settle(target->remote,
-                      perhaps_cluster_stats_of(remote_handle(target->remote), &all), outcome);
+        remote_settle(target->remote, client.stats_of(remote_handle(target->remote), &all),
+                      outcome);
         translate(&all, stats);
     }
     if (servers)

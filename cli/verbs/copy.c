@@ -33,9 +33,8 @@ static void copy_up(const struct settings *settings)
 {
     struct target *file = target_open(settings, settings->filter);
     struct target *servers = target_on_servers(settings, settings->inputs[0], "copying");
-    remote_settle_made(servers->remote,
-                       perhaps_cluster_upload(remote_handle(servers->remote), file->filter,
-                                              settings->partitions));
+    remote_settle_made(servers->remote, client.upload(remote_handle(servers->remote),
+                                                      file->filter, settings->partitions));
     report_copy(file, servers);
 }
 
@@ -46,8 +45,7 @@ static void copy_down(const struct settings *settings)
     target_check_replaced(file);
     struct target *servers = target_on_servers(settings, settings->filter, "copying");
     remote_open(servers->remote);
-    remote_settle(servers->remote,
-                  perhaps_cluster_download(remote_handle(servers->remote), file->path),
+    remote_settle(servers->remote, client.download(remote_handle(servers->remote), file->path),
                   file->outcome);
     report_copy(servers, file);
 }

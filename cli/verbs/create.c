@@ -78,8 +78,7 @@ static struct target *make_on_servers(const struct settings *settings, struct si
     struct target *target = target_on_servers(settings, settings->filter, "making");
     hashing_keep(&target->hashing);
     options.hashing = target->hashing.chosen;
-    int error =
-        perhaps_cluster_create(remote_handle(target->remote), &options, settings->partitions);
+    int error = client.create(remote_handle(target->remote), &options, settings->partitions);
     if (error)
         hashing_drop(&target->hashing);
     else
@@ -104,7 +103,7 @@ void verb_delete(const struct settings *settings)
     if (!is_remote(settings->filter))
         fail("%s: is a file: remove it with rm", settings->filter);
     struct target *target = target_on_servers(settings, settings->filter, "deleting");
-    int error = perhaps_cluster_delete(remote_handle(target->remote));
+    int error = client.delete(remote_handle(target->remote));
     bool stopped = error == PERHAPS_ERR_STOPPED;
     remote_settle(target->remote, error,
                   stopped ? "; a part may be left: delete it again" : "");
@@ -120,7 +119,7 @@ void verb_recount(const struct settings *settings)
         fail("%s: is a file, which has the right count", settings->filter);
     struct target *target = target_on_servers(settings, settings->filter, "counting");
     uint64_t was, now;
-    int error = perhaps_cluster_recount(remote_handle(target->remote), &was, &now);
+    int error = client.recount(remote_handle(target->remote), &was, &now);
     remote_settle(target->remote, error,
                   error == PERHAPS_ERR_STOPPED ? "; the count was not set" : "");
     summarize(settings,

@@ -51,7 +51,7 @@ static json_t *notes_of(const struct perhaps_stats *stats)
 static json_t *origin_of(const struct target *target)
 {
     static const char prefix[] = "keys: ";
-    const char *note = target->remote ? perhaps_cluster_note(remote_handle(target->remote))
+    const char *note = target->remote ? client.note(remote_handle(target->remote))
                                       : perhaps_note(target->filter);
     if (strncmp(note, prefix, strlen(prefix)) == 0)
         note += strlen(prefix);

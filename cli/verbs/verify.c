@@ -69,8 +69,8 @@ static void verify_servers(const struct settings *settings)
     const struct target *target = target_on_servers(settings, settings->filter, "verifying");
     const char *name = target->path;
     struct perhaps_cluster_verdict verdict;
-    int error = perhaps_cluster_verify(remote_handle(target->remote), &verdict);
-    const char *problem = perhaps_cluster_problem(remote_handle(target->remote));
+    int error = client.verify(remote_handle(target->remote), &verdict);
+    const char *problem = client.problem(remote_handle(target->remote));
     if (error != PERHAPS_ERR_LOST)
         remote_settle(target->remote, error, "");
     if (settings->json)

@@ -135,6 +135,7 @@ install_packages() {
     ./a.out | grep -qx 'apple: perhaps'
     seq 1000 | perhaps build -o seen.perhaps
     test "$(seq 1000 | perhaps query -c seen.perhaps)" = 1000
+    perhaps info redis://127.0.0.1:1/x 2>&1 | grep -q 'Connection refused'
     test "$(man -w perhaps)" = "$(dpkg -L perhaps | grep 'man1/perhaps')"
     for package in /out/*.deb; do
         test -s "/usr/share/doc/$(dpkg-deb -f "$package" Package)/copyright"

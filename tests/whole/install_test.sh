@@ -23,6 +23,7 @@ pc=$(find "$prefix" -name perhaps.pc)
 [ -n "$pc" ] || fail "no perhaps.pc"
 libdir=$(dirname "$(dirname "$pc")")
 header=$prefix/include/perhaps.h
+version=$(sed -n 's/^#define PERHAPS_VERSION  *"\(.*\)"/\1/p' "$header")
 abi=$(awk '/define PERHAPS_VERSION_(MAJOR|MINOR)/ { printf "%s%s", dot, $3; dot = "." }' "$header")
 
 # ---- What is there
@@ -75,6 +76,29 @@ for library in libperhaps libperhaps_cluster; do
     [ -z "$others" ] || fail "$library.a: exported beside perhaps_*: $others"
 done
 
+# ---- The client of servers, which the program loads when it is needed
+
+! readelf -d "$prefix/bin/perhaps" | grep -E 'NEEDED.*lib(ssl|crypto|hiredis)' ||
+    fail "the program loads the client each time"
+client=$prefix/lib/perhaps/client-$version.so
+[ -f "$client" ] || fail "no client of servers for the program"
+others=$(names "$client" | grep -v '^perhaps_cluster_' || true)
+[ -z "$others" ] || fail "the client of the program shows $others"
+
+# says TEXT: asking a server of the installed program is an error, of one line that has TEXT.
+says() {
+    local status=0
+    ln -sf "$prefix/bin/perhaps" "$root/link" # it finds the client from wherever it is called
+    (cd / && "$root/link" info redis://127.0.0.1:1/name) 2>"$root/error" || status=$?
+    [ "$status" = 2 ] && [ "$(wc -l <"$root/error")" = 1 ] && grep -Fq "$1" "$root/error" ||
+        fail "a filter on servers: $status, $(cat "$root/error"), not '$1'"
+}
+says '127.0.0.1:1: Connection refused'
+mv "$client" "$root/client.so"
+says "the client of servers cannot be loaded: $(realpath "$prefix")/bin/../lib/perhaps/client"
+[ "$(seq 10 | "$prefix/bin/perhaps" dedup -q | wc -l)" = 10 ] || fail "nothing works without the client"
+mv "$root/client.so" "$client"
+
 # ---- A program
 
 cat >"$root/program.c" <<'C'
@@ -99,9 +123,8 @@ int main(void)
 C
 
 export PKG_CONFIG_PATH=$libdir/pkgconfig
-version=$abi.$(awk '/define PERHAPS_VERSION_PATCH/ { print $3 }' "$header")
-for where in "$(pkg-config --modversion perhaps) $(pkg-config --modversion perhaps_cluster)" \
-    "$(sed -n 's/^#define PERHAPS_VERSION  *"\(.*\)"/\1/p' "$header")" \
+for where in "$abi.$(awk '/define PERHAPS_VERSION_PATCH/ { print $3 }' "$header")" \
+    "$(pkg-config --modversion perhaps) $(pkg-config --modversion perhaps_cluster)" \
     "$("$prefix/bin/perhaps" --version)" "$(grep -m 1 '^## ' "$source/CHANGES.md")"; do
     case " $where " in *" $version "*) ;; *) fail "version $version, but also: $where" ;; esac
 done

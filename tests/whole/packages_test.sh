@@ -89,11 +89,14 @@ check_dev() {
 
 # Where man and the shells look in Debian; zsh looks in site-functions below /usr/local only.
 check_tools() {
-    has "$1" bin/perhaps share/man/man1/perhaps.1.gz "share/doc/$1/README.md"
+    has "$1" bin/perhaps "lib/perhaps/client-$version.so" share/man/man1/perhaps.1.gz "share/doc/$1/README.md"
     gzip -dc "$root/$1/usr/share/man/man1/perhaps.1.gz" | cmp - "$source/doc/perhaps.1"
     [ ! -e "$root/$1/usr/share/man/man1/perhaps.1" ] || fail "two man pages"
     has "$1" share/bash-completion/completions/perhaps share/zsh/vendor-completions/_perhaps \
         share/fish/vendor_completions.d/perhaps.fish
+    for file in libssl3 libhiredis; do # which the client loads
+        dpkg-deb -f "$root/$1.deb" Depends | grep -q "$file" || fail "$1 does not need $file"
+    done
     [ ! -e "$root/$1/usr/share/zsh/site-functions" ] || fail "$1: completions for no zsh"
 }
 
