@@ -53,6 +53,8 @@ enum perhaps_hash perhaps_hash_of(const perhaps_filter *f)
 void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
 {
     struct geometry g = filter_geometry(f);
+    if (f->mapping->large)
+        f->mapping->calls->fetch_sample(f);
     struct fill fill = f->kind->measure(f, SAMPLE_NBYTES);
     uint64_t nbytes = bodies_nbytes(f);
     *stats = (struct perhaps_stats){

@@ -59,6 +59,9 @@ struct mapping_calls {
                     size_t n, struct fetched *sorted);
     void (*forget)(struct fetched *sorted);
 
+    /* Has the system read the bytes of a large file that perhaps_stats_of() looks at. */
+    void (*fetch_sample)(const perhaps_filter *f);
+
     /* Is told of n keys that are asked for one by one, while 'singles_left' is not 0. */
     void (*count_singles)(const perhaps_filter *f, uint32_t n);
 };

@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 
 #include "../base/bytes.h"
+#include "../base/sample.h"
 #include "../pile/pile.h"
 #include "store.h"
 
@@ -415,4 +416,25 @@ void cold_fetch_bytes(const perhaps_filter *f, const uint8_t *at, uint64_t nbyte
     const struct mapping *m = f->mapping;
     if (m->large && is_in_file(m, at))
         name_bytes(m, (uint64_t)(at - m->file), (uint64_t)(at - m->file) + nbytes);
+}
+
+/* Names the sample of a filter and its parts.  Only kinds whose keys share bits look at one.
+ * Some of them have other bytes behind their lines, which moves the pieces by less than a
+ * page. */
+static void name_sample(const struct mapping *m, const perhaps_filter *f)
+{
+    const uint64_t nbytes = f->body.geometry.body_nbytes;
+    struct sample s = sample_begin(nbytes, SAMPLE_NBYTES);
+    while (f->kind->counted && is_in_file(m, f->body.bytes) && sample_next(&s)) {
+        const uint64_t at = (uint64_t)(f->body.bytes - m->file) + s.offset;
+        name_bytes(m, at - UNIT_NBYTES, at + (s.end - s.offset));
+    }
+    for (size_t i = 0; i < parts_count(f); i++)
+        name_sample(m, f->parts->part[i]);
+}
+
+void cold_fetch_sample(const perhaps_filter *f)
+{
+    if (perhaps_is_cold(f))
+        name_sample(f->mapping, f);
 }

@@ -55,6 +55,7 @@ static const struct mapping_calls of_file = { .check = check_saved_pages,
                                               .release = release_mapping,
                                               .fetch = cold_fetch,
                                               .forget = cold_forget,
+                                              .fetch_sample = cold_fetch_sample,
                                               .count_singles = cold_count_singles };
 
 bool is_mapped_file(const perhaps_filter *f)

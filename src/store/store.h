@@ -234,10 +234,11 @@ void cold_be_patient(perhaps_filter *f);
 /* Has it read more again: for those who read all of the file. */
 void cold_read_through(const perhaps_filter *f);
 
-/* The 'fetch', 'forget' and 'count_singles' of struct mapping_calls. */
+/* The 'fetch', 'forget', 'fetch_sample' and 'count_singles' of struct mapping_calls. */
 size_t cold_fetch(const perhaps_filter *f, const struct perhaps_keys *keys, size_t first,
                   size_t n, struct fetched *sorted);
 void cold_forget(struct fetched *keys);
+void cold_fetch_sample(const perhaps_filter *f);
 void cold_count_singles(const perhaps_filter *f, uint32_t n);
 
 /* Has the system begin to read these bytes of a large file. */

@@ -328,6 +328,23 @@ TEST(many_questions_name_their_pages)
     free_keys(&keys);
 }
 
+/* The sample has some hundred pages, in 64 places.  The numbers are those of a file that is
+ * read into memory. */
+TEST(statistics_name_their_pages)
+{
+    scoped_filter *f = open_large(&map_it);
+    struct perhaps_stats stats, of_copy;
+    if (!f)
+        return;
+    const long before = disk_faults();
+    perhaps_stats_of(f, &stats);
+    expect(disk_faults() - before <= 16);
+    scoped_filter *copy;
+    expect_success(perhaps_clone(f, &copy));
+    perhaps_stats_of(copy, &of_copy);
+    expect(stats.load == of_copy.load && stats.fpr_now == of_copy.fpr_now);
+}
+
 TEST(a_warm_file_is_not_cold)
 {
     scoped_filter *f = open_large(&map_it);
