@@ -191,9 +191,8 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
 /* Ends the program if a secret was given for nothing. */
 static void check_secret(const struct target *target)
 {
-    struct perhaps_stats stats;
-    perhaps_stats_of(target->filter, &stats);
-    hashing_check(target->settings, target->path, stats.hash);
+    hashing_check(target->settings, target->path,
+                  perhaps_hash_name(perhaps_hash_of(target->filter)));
 }
 
 /* Opens the filter at 'path' and returns 0, or the error 'taken'.  Another error ends the
@@ -285,13 +284,12 @@ void target_load(struct target *target, const char *from)
 bool target_takes_in_place(const char *path)
 {
     const struct perhaps_open_options options = { .without_secret = true };
-    struct perhaps_stats stats;
     perhaps_filter *filter;
     if (!place_can_share(path) || perhaps_open(path, &options, &filter))
         return false;
-    perhaps_stats_of(filter, &stats);
+    const struct perhaps_kind *kind = perhaps_kind_of(filter);
     perhaps_free(filter);
-    return kind_can(stats.plan.kind, PERHAPS_CAN_SHARE);
+    return kind->abilities & PERHAPS_CAN_SHARE;
 }
 
 /* The library keeps a lock of its own, which ours would be in the way of.  So ours is given
@@ -523,9 +521,10 @@ void target_limit_keys(const struct target *target, struct input *input)
     if (!target->filter)
         return;
     target_expect_keys(target, input);
+    if (strcmp(perhaps_kind_of(target->filter)->name, KIND_OF_INTEGERS) != 0)
+        return;
     perhaps_stats_of(target->filter, &stats);
-    if (strcmp(stats.plan.kind, KIND_OF_INTEGERS) == 0 &&
-        planned_field(&stats.plan, "low", &low) && planned_field(&stats.plan, "high", &high))
+    if (planned_field(&stats.plan, "low", &low) && planned_field(&stats.plan, "high", &high))
         input_expect_integers(input, low, high);
 }
 

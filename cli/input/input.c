@@ -214,7 +214,7 @@ static struct input *open_inputs(const struct settings *settings, const struct p
     input->split = split_block;
     input->plain = settings->raw || settings->json || settings->keys.count ||
                    (settings->hash && strncmp(settings->hash, "none", 4) == 0);
-    input->nthreads = input_nthreads(settings);
+    input->nthreads = settings->keys.count ? 1 : input_nthreads(settings); /* few keys */
     input->nblocks = input->nthreads > 1 ? 2 * input->nthreads + 1 : 1;
     input->block = allocate_zeroed(input->nblocks, sizeof *input->block);
     input->reader =
