@@ -1,4 +1,5 @@
 /* file.c - open files as sinks and sources. */
+#define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <string.h>
 
@@ -45,11 +46,35 @@ void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
 /* A huge page. */
 #define PIECE_NBYTES ((size_t)2 << 20)
 
+static bool are_zeros(const uint8_t *bytes, size_t nbytes)
+{
+    return nbytes && !bytes[0] && !memcmp(bytes, bytes + 1, nbytes - 1);
+}
+
+/* Adds zeros to a file that has 'at' bytes and is written from its end on.  The system reserves
+ * blocks for them and writes nothing; so whoever writes there later needs no room on the disk.
+ * Returns false, with no change, where that cannot be done. */
+static bool add_zeros(int fd, uint64_t at, size_t nbytes)
+{
+    struct stat st;
+    const int saved = errno;
+    const bool ok = !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size == at &&
+                    lseek(fd, 0, SEEK_CUR) == (off_t)at &&
+                    !fallocate(fd, 0, (off_t)at, (off_t)nbytes) &&
+                    lseek(fd, (off_t)nbytes, SEEK_CUR) >= 0;
+    errno = saved;
+    return ok;
+}
+
+/* An empty filter is written at once, however large it is. */
 static int flush(struct pieces *p)
 {
-    size_t nbytes = p->nbytes;
+    const uint64_t at = p->written;
+    const size_t nbytes = p->nbytes;
     p->written += nbytes;
     p->nbytes = 0;
+    if (nbytes == PIECE_NBYTES && are_zeros(p->bytes, nbytes) && add_zeros(*p->fd, at, nbytes))
+        return 0;
     return file_write(p->fd, p->bytes, nbytes);
 }
 

@@ -299,6 +299,38 @@ TEST(test_reserving_blocks)
     }
 }
 
+/* A run of zeros is reserved and not written, where the file system can do that: the file has
+ * the same bytes, and all its blocks. */
+TEST(test_empty_filters)
+{
+    const int reasons[] = { 0, EOPNOTSUPP, EINTR };
+    const uint64_t block_nbytes = 512;
+    const struct perhaps_options options = { .capacity = 8000000,
+                                             .fpr = 0.01,
+                                             .kind = "blocked" };
+    scoped_filter *f = make_with(&options);
+    struct path path = temp_path("empty");
+    for (unsigned keys = 0; keys < 2; keys++) {
+        scoped_bytes wanted = { .nbytes = (size_t)perhaps_write_nbytes(f) };
+        wanted.at = malloc(wanted.nbytes);
+        expect_success(perhaps_to_bytes(f, wanted.at, wanted.nbytes));
+        for (unsigned i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+            struct stat st;
+            scene("%u keys, errno %d", keys, reasons[i]);
+            if (reasons[i])
+                let_fail("fallocate", reasons[i], 0);
+            expect_success(perhaps_save(f, path.text));
+            expect(!reasons[i] || has_failed());
+            let_all_work();
+            scoped_bytes saved = read_file(path.text);
+            expect_same_bytes(&saved, &wanted);
+            expect(!stat(path.text, &st) &&
+                   (uint64_t)st.st_blocks * block_nbytes >= wanted.nbytes);
+        }
+        expect_success(perhaps_add(f, "key", 3)); /* then one piece is not all zeros */
+    }
+}
+
 TEST(test_no_entropy)
 {
     for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {
