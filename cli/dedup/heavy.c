@@ -7,7 +7,6 @@
  * The lines are shared out by hash among tables, each with a thread of its own. */
 #include "heavy.h"
 
-#include <inttypes.h>
 #include <perhaps_fast.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +40,26 @@ struct heavy {
 
 /* ---- Counting ------------------------------------------------------------------------ */
 
+/* How many keys ahead a slot is fetched, and the line to which it leads. */
+enum { SLOTS_AHEAD = 32, LINES_AHEAD = 16 };
+
+/* Fetches what will be read for keys that follow key i. */
+static void fetch_ahead(const struct heavy_shard *shard, const struct perhaps_hashed *hash,
+                        size_t count, size_t i)
+{
+    uint64_t ahead, place = HEAVY_NONE;
+    if (i + SLOTS_AHEAD < count) {
+        memcpy(&ahead, &hash[i + SLOTS_AHEAD], sizeof ahead);
+        heavy_table_fetch(&shard->table, ahead);
+    }
+    if (i + LINES_AHEAD < count) {
+        memcpy(&ahead, &hash[i + LINES_AHEAD], sizeof ahead);
+        place = heavy_table_guess(&shard->table, ahead);
+    }
+    if (place != HEAVY_NONE)
+        __builtin_prefetch(texts_begin(shard->same.texts) + place);
+}
+
 /* Counts the keys of a shard.  Returns false without memory. */
 static bool count_shard(struct heavy_shard *shard, const struct sharded *sharded,
                         const struct block *block)
@@ -48,11 +67,10 @@ static bool count_shard(struct heavy_shard *shard, const struct sharded *sharded
     const struct perhaps_hashed *hash = sharded->hash + shard->index * sharded->room;
     const uint32_t *record = sharded->record + shard->index * sharded->room;
     const uint64_t shift = texts_shift(shard->same.texts, block);
-    const size_t count = sharded->count[shard->index], ahead = 16;
+    const size_t count = sharded->count[shard->index];
     struct heavy_line line = { .same = same_key, .context = &shard->same };
     for (size_t i = 0; i < count; i++) {
-        memcpy(&line.hash, &hash[i + ahead < count ? i + ahead : i], sizeof line.hash);
-        heavy_table_fetch(&shard->table, line.hash);
+        fetch_ahead(shard, hash, count, i);
         memcpy(&line.hash, &hash[i], sizeof line.hash);
         line.place = (uintptr_t)block->record[record[i]].bytes + shift;
         line.key = &block->key[record[i]];
@@ -116,13 +134,57 @@ static void recount_frequent(struct heavy *heavy)
 
 /* ---- Printing ------------------------------------------------------------------------ */
 
-/* The most frequent first, and of those that are as frequent the one that came first. */
-static int by_count(const void *a, const void *b)
+/* Digits by which lines are sorted: of their places, or of their counts. */
+enum { DIGIT_NBITS = 11, NDIGITS = 1 << DIGIT_NBITS };
+
+struct digits {
+    bool of_counts;
+    uint64_t most; /* the largest count, which comes first, or the largest place */
+    unsigned shift;
+};
+
+static size_t digit_of(const struct digits *d, const struct heavy_slot *slot)
 {
-    const struct heavy_slot *x = a, *y = b;
-    if (x->count != y->count)
-        return x->count < y->count ? 1 : -1;
-    return (x->behind > y->behind) - (x->behind < y->behind);
+    const uint64_t number = d->of_counts ? d->most - slot->count : slot->behind;
+    return (size_t)(number >> d->shift) & (NDIGITS - 1);
+}
+
+/* Moves n lines to *other in the order of a digit, those that are equal as they stood, and
+ * swaps the two. */
+static void sort_by_digit(struct heavy_slot **found, struct heavy_slot **other, size_t n,
+                          const struct digits *d)
+{
+    struct heavy_slot *from = *found, *to = *other;
+    size_t at[NDIGITS + 1] = { 0 };
+    for (size_t i = 0; i < n; i++)
+        at[digit_of(d, &from[i]) + 1]++;
+    for (size_t i = 0; i < NDIGITS; i++)
+        at[i + 1] += at[i];
+    for (size_t i = 0; i < n; i++)
+        to[at[digit_of(d, &from[i])]++] = from[i];
+    *found = to;
+    *other = from;
+}
+
+/* Sorts lines: the most frequent first, and of those that are as frequent the one that came
+ * first.  Returns false without memory. */
+static bool sort_found(struct heavy *heavy)
+{
+    struct heavy_slot *other = malloc((heavy->nfound + 1) * sizeof *other);
+    struct digits places = { 0 }, counts = { .of_counts = true };
+    if (!other)
+        return false;
+    for (size_t i = 0; i < heavy->nfound; i++) {
+        const struct heavy_slot *slot = &heavy->found[i];
+        places.most = slot->behind > places.most ? slot->behind : places.most;
+        counts.most = slot->count > counts.most ? slot->count : counts.most;
+    }
+    for (; places.shift < 64 && places.most >> places.shift; places.shift += DIGIT_NBITS)
+        sort_by_digit(&heavy->found, &other, heavy->nfound, &places);
+    for (; counts.shift < 64 && counts.most >> counts.shift; counts.shift += DIGIT_NBITS)
+        sort_by_digit(&heavy->found, &other, heavy->nfound, &counts);
+    free(other);
+    return true;
 }
 
 /* Takes the lines out of the tables that are to be printed, and sorts them.  A table gives its
@@ -141,24 +203,38 @@ static void collect_frequent(struct heavy *heavy)
                 found[heavy->nfound++] = table->slot[k];
         heavy_table_free(table);
     }
-    qsort(heavy->found, heavy->nfound, sizeof *heavy->found, by_count);
+    if (!sort_found(heavy))
+        fail("nothing is printed: %s", why(PERHAPS_ERR_MEMORY));
 }
 
 /* Prints a count and its line, as uniq -c does.  Returns false if that fails. */
 static bool print_line(const struct heavy *heavy, const struct heavy_slot *slot)
 {
-    struct perhaps_key line = texts_line(heavy->texts, slot->behind - 1);
-    printf("%7ju ", (uintmax_t)slot->count);
-    fwrite(line.bytes, 1, line.nbytes, stdout);
-    return putchar(heavy->settings->form.end) != EOF;
+    enum { WIDTH = 7, MOST_DIGITS = 20 };
+    const struct perhaps_key line = texts_line(heavy->texts, slot->behind - 1);
+    char text[MOST_DIGITS + 1], *const end = text + sizeof text, *at = end;
+    uint64_t count = slot->count;
+    *--at = ' ';
+    do
+        *--at = (char)('0' + count % 10);
+    while (count /= 10);
+    while (end - at <= WIDTH)
+        *--at = ' ';
+    fwrite_unlocked(at, 1, (size_t)(end - at), stdout);
+    fwrite_unlocked(line.bytes, 1, line.nbytes, stdout);
+    return putc_unlocked(heavy->settings->form.end, stdout) != EOF;
 }
 
 /* Prints as long as the files are there, and somebody reads. */
 static void print_lines(const struct heavy *heavy)
 {
-    for (size_t i = 0; i < heavy->nfound && !stop_signal(); i++)
+    const size_t ahead = 16;
+    for (size_t i = 0; i < heavy->nfound && !stop_signal(); i++) {
+        if (i + ahead < heavy->nfound)
+            __builtin_prefetch(texts_begin(heavy->texts) + heavy->found[i + ahead].behind);
         if (!print_line(heavy, &heavy->found[i]))
             leave(STATUS_ERROR);
+    }
     texts_check(heavy->texts, "; the lines that are printed may be wrong");
     if (stop_signal())
         fail_interrupted("; not all lines are printed");

@@ -2,6 +2,9 @@
 #include "heavy_table.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+#include "../input/mapped.h"
 
 /* Of 4 slots 3 are used at most.  While a table is made anew there are two, and the median
  * takes another number for each line. */
@@ -28,6 +31,18 @@ void heavy_table_fetch(const struct heavy_table *table, uint64_t hash)
         __builtin_prefetch(&table->slot[(size_t)hash & (table->nslots - 1)]);
 }
 
+uint64_t heavy_table_guess(const struct heavy_table *table, uint64_t hash)
+{
+    enum { LOOKS = 3 };
+    const size_t mask = table->nslots - 1;
+    for (size_t i = 0, at = (size_t)hash & mask; table->nslots && i < LOOKS; i++) {
+        const struct heavy_slot *slot = &table->slot[(at + i) & mask];
+        if (slot->behind && slot->hash == hash)
+            return slot->behind - 1;
+    }
+    return HEAVY_NONE;
+}
+
 /* Returns the slot of the line, or the empty one where its search ends. */
 static struct heavy_slot *find_line(const struct heavy_table *table,
                                     const struct heavy_line *line)
@@ -41,11 +56,23 @@ static struct heavy_slot *find_line(const struct heavy_table *table,
     }
 }
 
+/* Returns so many empty slots, of huge pages where there are many; NULL without memory. */
+static struct heavy_slot *empty_slots(size_t nslots)
+{
+    const size_t nbytes = nslots * sizeof(struct heavy_slot);
+    struct heavy_slot *slot = calloc(nslots, sizeof *slot);
+    const size_t before = HUGE_NBYTES - (uintptr_t)slot % HUGE_NBYTES;
+    if (slot && nbytes >= before + HUGE_NBYTES)
+        madvise((char *)slot + before, (nbytes - before) / HUGE_NBYTES * HUGE_NBYTES,
+                MADV_HUGEPAGE);
+    return slot;
+}
+
 /* Moves the lines with more than 'cut' to a table of so many slots, and takes 'cut' off each.
  * Returns false without memory. */
 static bool remake(struct heavy_table *table, size_t nslots, uint64_t cut)
 {
-    struct heavy_slot *slot = calloc(nslots, sizeof *slot);
+    struct heavy_slot *slot = empty_slots(nslots);
     size_t count = 0;
     if (!slot)
         return false;

@@ -51,6 +51,13 @@ struct heavy_table heavy_table_new(uint64_t nbytes);
 /* Fetches from memory what the search for a hash will read first. */
 void heavy_table_fetch(const struct heavy_table *table, uint64_t hash);
 
+/* No place. */
+#define HEAVY_NONE UINT64_MAX
+
+/* Returns the place of a line with this hash, which may have to be compared, so that it can be
+ * fetched; HEAVY_NONE if there is none near where its search begins. */
+uint64_t heavy_table_guess(const struct heavy_table *table, uint64_t hash);
+
 /* Counts a line.  Returns false without memory. */
 bool heavy_table_count(struct heavy_table *table, const struct heavy_line *line);
 
