@@ -85,13 +85,14 @@ static int plan_kind(const struct perhaps_options *options, const struct filter_
     if (!kind->composite)
         return plan_over(options, kind, NULL, g, why);
     const unsigned needs = options->needs & kind->composite->inherits;
+    const unsigned also = options->shared ? PERHAPS_CAN_THREADS : 0; /* all parts are shared */
     const struct filter_kind *base = options->base ? kind_by_name(options->base) : NULL;
     if (options->base && !base)
         return PERHAPS_ERR_ARGUMENT;
-    if (base && !meets(base, needs))
+    if (base && !meets(base, needs | also))
         return PERHAPS_ERR_UNSUPPORTED;
     return base || !needs ? plan_over(options, kind, base, g, why)
-                          : plan_over_any(options, kind, needs, g, why);
+                          : plan_over_any(options, kind, needs | also, g, why);
 }
 
 /* Plans the first kind that meets the needs and reaches the fpr and the size, of those that are

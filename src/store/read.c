@@ -227,6 +227,15 @@ static int make_all(struct reading *r)
     return error;
 }
 
+/* Returns whether all parts of the filter may be shared by threads. */
+static bool takes_threads(const struct reading *r)
+{
+    for (uint32_t i = 0; i < r->head.header.sections; i++)
+        if (!(r->sections[i].kind->about.abilities & PERHAPS_CAN_THREADS))
+            return false;
+    return true;
+}
+
 /* Checks whether the filter can be opened as the options ask.  Returns 0 or
  * PERHAPS_ERR_UNSUPPORTED. */
 static int check_options(const struct reading *r)
@@ -234,7 +243,7 @@ static int check_options(const struct reading *r)
     const unsigned abilities = r->sections->kind->about.abilities;
     const bool in_place = r->way->in_place;
     if ((in_place && !(abilities & PERHAPS_CAN_SHARE)) ||
-        (r->way->shared && !(abilities & PERHAPS_CAN_THREADS)) ||
+        (r->way->shared && !takes_threads(r)) ||
         (r->way->to_record && (r->head.header.in_place || !r->sections->kind->add)))
         return PERHAPS_ERR_UNSUPPORTED;
     if (r->options->check && (r->head.header.in_place || in_place || r->way->to_record))

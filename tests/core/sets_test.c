@@ -96,9 +96,8 @@ static void each_set(bool shared, void check(const struct perhaps_options *optio
         if (grows(kind))
             options.capacity = CAPACITY / 10;
         for (size_t i = 0; base_to_test(kind, i, &options.base); i++) {
-            const struct perhaps_kind *base =
-                options.base ? &kind_by_name(options.base)->about : kind;
-            if (!ask_for_copies(&options, false) || (shared && !takes_threads(base)))
+            if (!ask_for_copies(&options, false) ||
+                (shared && !takes_threads_over(kind, options.base)))
                 continue;
             scene("%s%s of %s", shared ? "shared " : "", kind->name,
                   options.base ? options.base : "nothing");

@@ -96,7 +96,7 @@ TEST_EACH(test_every_kind, any_kind)
             struct perhaps_options options =
                 options_for(kind, CAPACITY, rates[way / 2], test_seed() + way);
             options.base = base;
-            options.shared = way % 2 && takes_threads(kind);
+            options.shared = way % 2 && takes_threads_over(kind, base);
             scene("%s of %s at %g", kind->name, base ? base : "nothing", options.fpr);
             check_models(&options);
         }

@@ -260,7 +260,7 @@ static void run_histories(const struct perhaps_kind *kind, const char *base, boo
         options.shared = i % 2;
         if (by_time)
             options.window = (struct perhaps_window_options){ .time = 1000 };
-        if (!options.shared || takes_threads(kind))
+        if (!options.shared || takes_threads_over(kind, base))
             run_history(&options, rng);
     }
 }

@@ -3,6 +3,7 @@
  * many times.  Most of it is done by crews (crew.h).  Under ThreadSanitizer it also fails on a
  * data race.  If PERHAPS_TEST_EVERY is set, it tries several times as many rounds and steps. */
 #include "support.h"
+#include <perhaps_file.h>
 #include <perhaps_live.h>
 #include <perhaps_sets.h>
 
@@ -26,6 +27,28 @@ TEST_EACH(test_told, takes_threads)
     expect(!stats_of(plain).shared && stats_of(shared).shared && !stats_of(shared).mapped);
     expect_error(perhaps_sync(plain), PERHAPS_ERR_UNSUPPORTED);
     expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
+}
+
+/* A composite is as good for threads as the base of its parts: it can neither be made nor opened
+ * for threads over one that is for a single thread. */
+TEST_EACH(test_base_for_one_thread, takes_threads)
+{
+    const char *base;
+    const struct path path = temp_path("threads");
+    for (size_t i = 0; base_to_test(kind, i, &base); i++) {
+        struct perhaps_options options = options_for(kind, 100, 0.01, 1);
+        struct perhaps_open_options shared = { .mode = PERHAPS_MODE_LOAD, .shared = true };
+        perhaps_filter *f;
+        const int expected = takes_threads_over(kind, base) ? 0 : PERHAPS_ERR_UNSUPPORTED;
+        options.base = base;
+        scoped_filter *plain = make_with(&options);
+        options.shared = true;
+        expect_error(perhaps_create(&options, &f), expected);
+        perhaps_free(f);
+        expect_success(perhaps_save(plain, path.text));
+        expect_error(perhaps_open(path.text, &shared, &f), expected);
+        perhaps_free(f);
+    }
 }
 
 /* Used by one thread, a shared filter does what an ordinary one does. */

@@ -408,6 +408,8 @@ static void run_kind(const struct perhaps_kind *kind, bool shared, struct rng rn
     if (grows(kind))
         options.capacity = 50;
     for (size_t i = 0; base_to_test(kind, i, &options.base); i++) {
+        if (shared && !takes_threads_over(kind, options.base))
+            continue;
         ask_for_copies(&options, true);
         options.hashing.hash = PERHAPS_HASH_XXH3_64;
         run_model(&options, rng);

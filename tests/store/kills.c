@@ -376,7 +376,7 @@ static struct perhaps_options draw_options(const struct perhaps_kind *kind, stru
         options.window.time = 1 + rng_below(rng, 500);
         options.base = NULL;
     }
-    options.shared = takes_threads(kind) && rng_below(rng, 2);
+    options.shared = takes_threads_over(kind, options.base) && rng_below(rng, 2);
     ask_for_copies(&options, rng_below(rng, 2));
     if (!takes_any_key(kind))
         options = (struct perhaps_options){

@@ -86,6 +86,11 @@ bool takes_threads(const struct perhaps_kind *kind)
     return kind->abilities & PERHAPS_CAN_THREADS;
 }
 
+bool takes_threads_over(const struct perhaps_kind *kind, const char *base)
+{
+    return takes_threads(kind) && (!base || takes_threads(&kind_by_name(base)->about));
+}
+
 bool shares(const struct perhaps_kind *kind)
 {
     return kind->abilities & PERHAPS_CAN_SHARE;

@@ -199,6 +199,9 @@ bool grows(const struct perhaps_kind *kind);          /* takes more keys than 'c
 bool grows_in_place(const struct perhaps_kind *kind); /* without appending parts */
 bool forgets(const struct perhaps_kind *kind); /* windows; options_for() makes them by keys */
 bool takes_threads(const struct perhaps_kind *kind);
+
+/* Returns whether a filter of this kind, over this base if it has one, may be shared. */
+bool takes_threads_over(const struct perhaps_kind *kind, const char *base);
 bool shares(const struct perhaps_kind *kind); /* several processes can add to one mapped file */
 bool folds(const struct perhaps_kind *kind);  /* a half of its bytes is laid over the other */
 bool folds_not(const struct perhaps_kind *kind); /* nor do its parts */

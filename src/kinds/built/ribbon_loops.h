@@ -306,9 +306,8 @@ static LOOP_INLINE void pass_first(const struct body *b, const struct layer *fir
     for (size_t i = at; i < end; i++) {
         uint64_t start = scale64(keys[i].place, layer.slots);
         const struct keyhash *next = ahead + (i - at);
-        if (width ==
-            RIBBON_BYTE) /* gcc would give both arrays one index: a fifth of the time */
-            __asm__("" : "+r"(next));
+        if (width == RIBBON_BYTE) /* others gain nothing */
+            next = apart(next);
         ribbon_prefetch_key(b, &layer, *next, width);
         if (ribbon_is_bumped(layer.thresholds, start)) {
             later->bumped[nbumped++] = (uint16_t)i;

@@ -30,7 +30,8 @@ static LOOP_INLINE size_t change_in_bands(const struct body *body, const struct 
     struct line_tally all = { 0 };
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_lines(b.bytes, at, ahead[i]);
+        const struct keyhash *later = apart(ahead + i);
+        prefetch_lines(b.bytes, at, *later);
         answer[i] = change != COUNT_UP && key_passes(&b, at, keys[i], counters_have);
         lines_count(&b, at, keys[i], change != COUNT_DOWN, answer[i] == (change == COUNT_DOWN),
                     &all);

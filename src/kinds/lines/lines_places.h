@@ -95,7 +95,8 @@ static LOOP_INLINE size_t keys_pass_in(const struct body *body, struct line_plac
     const struct body b = *body;
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_lines(b.bytes, at, ahead[i]);
+        const struct keyhash *later = apart(ahead + i);
+        prefetch_lines(b.bytes, at, *later);
         answer[i] = key_passes(&b, at, keys[i], test);
         found += answer[i];
     }
