@@ -29,8 +29,8 @@ TEST_EACH(test_told, takes_threads)
     expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
 }
 
-/* A composite is as good for threads as the base of its parts: it can neither be made nor opened
- * for threads over one that is for a single thread. */
+/* A composite is as good for threads as the base of its parts: it can neither be made nor
+ * opened for threads over one that is for a single thread. */
 TEST_EACH(test_base_for_one_thread, takes_threads)
 {
     const char *base;
