@@ -17,9 +17,9 @@
 #endif
 
 /* Returns the address in a register of its own.  gcc indexes two arrays of a loop by one
- * register.  In loops that also write to lines each key then took some 18 cycles more (Zen 4; no
- * difference on Zen 5), in batches of a ribbon a fifth of the time (Zen 5): so these take the
- * addresses of the keys ahead by this. */
+ * register.  In loops that also write to lines each key then took some 18 cycles more (Zen 4;
+ * no difference on Zen 5), in batches of a ribbon a fifth of the time (Zen 5): so these take
+ * the addresses of the keys ahead by this. */
 static ALWAYS_INLINE const void *apart(const void *address)
 {
     __asm__("" : "+r"(address));
