@@ -135,7 +135,7 @@ static void recount_frequent(struct heavy *heavy)
 /* ---- Printing ------------------------------------------------------------------------ */
 
 /* Digits by which lines are sorted: of their places, or of their counts. */
-enum { DIGIT_NBITS = 11, NDIGITS = 1 << DIGIT_NBITS };
+enum { DIGIT_NBITS = 10, NDIGITS = 1 << DIGIT_NBITS };
 
 struct digits {
     bool of_counts;
