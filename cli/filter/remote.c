@@ -216,8 +216,10 @@ static int open_handle(struct remote *remote, struct handle *handle)
 static bool give_back_handle(struct remote *remote, struct handle *handle, struct block *block,
                              int error)
 {
-    if (error) {
-        block->problem = client.problem(handle->cluster);
+    if (error) { /* a handle is opened when the filter was there, in the first one */
+        const bool deleted = error == PERHAPS_ERR_MISSING && !handle->open;
+        block->problem =
+            deleted ? "was deleted since it was opened" : client.problem(handle->cluster);
         return block_met(block, error);
     }
     pthread_mutex_lock(&remote->lock);
