@@ -14,7 +14,8 @@ struct client client;
 #include <string.h>
 #include <unistd.h>
 
-#define NOT_LOADED "the client of servers cannot be loaded: %s"
+#define NOT_LOADED                                                                             \
+    "the client of servers cannot be loaded: %s; it comes with the program: install that anew"
 
 /* Writes the path of the client, which is CLIENT_FILE as seen from the program's folder. */
 static void find_client(char path[PATH_MAX])

@@ -272,7 +272,6 @@ TEST(test_wrong_groups)
 TEST(test_failing_memory)
 {
     struct ledger ledger = { 0 };
-    const struct perhaps_allocator allocator = ledger_allocator(&ledger);
     struct perhaps_options options = against(0.9);
     const struct perhaps_build_options how = { .memory_nbytes = 1 << 20, .threads = 1 };
     const size_t size[] = { 3000, 30000, 8000, 500 }, listed[] = { 100, 500, 7000, 500 };
@@ -280,25 +279,8 @@ TEST(test_failing_memory)
     const struct perhaps_keys in = some_keys(&made.all, 0, made.nlisted),
                               others = some_keys(&made.all, made.nlisted,
                                                  made.all.count - made.nlisted);
-    perhaps_filter *f = NULL;
     options.against.group_nbytes = GROUP_NBYTES;
-    options.allocator = &allocator;
-    for (uint64_t number = 1; !f; number++) {
-        perhaps_builder *builder = NULL;
-        scene("allocation %d fails", (int)number);
-        ledger.fail_at = ledger.calls + number;
-        int error = perhaps_builder_create(&options, &how, &builder);
-        if (!error)
-            error = perhaps_builder_add_many(builder, &in);
-        if (!error)
-            error = perhaps_builder_add_others(builder, &others);
-        if (!error)
-            error = perhaps_builder_finish(builder, &f);
-        ledger.fail_at = 0;
-        perhaps_builder_free(builder);
-        expect(error == (f ? 0 : PERHAPS_ERR_MEMORY));
-        expect(f || (!ledger.live && !ledger.live_nbytes));
-    }
+    perhaps_filter *f = build_in_want(options, &how, &ledger, &in, &others);
     expect_exact(f, &made);
     perhaps_free(f);
     expect(!ledger.live && !ledger.live_nbytes);

@@ -336,26 +336,9 @@ TEST(test_two_values)
 TEST(test_failing_memory)
 {
     struct ledger ledger = { 0 };
-    const struct perhaps_allocator allocator = ledger_allocator(&ledger);
-    struct perhaps_options options = ribbon(0.001);
     const struct perhaps_build_options how = { .memory_nbytes = 1 << 20, .threads = 1 };
     scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, 60000);
-    perhaps_filter *f = NULL;
-    options.allocator = &allocator;
-    for (uint64_t number = 1; !f; number++) {
-        perhaps_builder *builder = NULL;
-        scene("allocation %d fails", (int)number);
-        ledger.fail_at = ledger.calls + number;
-        int error = perhaps_builder_create(&options, &how, &builder);
-        if (!error)
-            error = perhaps_builder_add_many(builder, &keys);
-        if (!error)
-            error = perhaps_builder_finish(builder, &f);
-        ledger.fail_at = 0;
-        perhaps_builder_free(builder);
-        expect(error == (f ? 0 : PERHAPS_ERR_MEMORY));
-        expect(f || (!ledger.live && !ledger.live_nbytes));
-    }
+    perhaps_filter *f = build_in_want(ribbon(0.001), &how, &ledger, &keys, NULL);
     expect_all_found(f, &keys);
     perhaps_free(f);
     expect(!ledger.live && !ledger.live_nbytes);

@@ -435,3 +435,30 @@ struct perhaps_allocator ledger_allocator(struct ledger *ledger)
 {
     return (struct perhaps_allocator){ ledger_allocate, ledger_release, ledger, false };
 }
+
+perhaps_filter *build_in_want(struct perhaps_options options,
+                              const struct perhaps_build_options *how, struct ledger *ledger,
+                              const struct perhaps_keys *listed,
+                              const struct perhaps_keys *others)
+{
+    const struct perhaps_allocator allocator = ledger_allocator(ledger);
+    perhaps_filter *f = NULL;
+    options.allocator = &allocator;
+    for (uint64_t number = 1; !f; number++) {
+        perhaps_builder *builder = NULL;
+        scene("allocation %d fails", (int)number);
+        ledger->fail_at = ledger->calls + number;
+        int error = perhaps_builder_create(&options, how, &builder);
+        if (!error)
+            error = perhaps_builder_add_many(builder, listed);
+        if (!error && others)
+            error = perhaps_builder_add_others(builder, others);
+        if (!error)
+            error = perhaps_builder_finish(builder, &f);
+        ledger->fail_at = 0;
+        perhaps_builder_free(builder);
+        expect(error == (f ? 0 : PERHAPS_ERR_MEMORY));
+        expect(f || (!ledger->live && !ledger->live_nbytes));
+    }
+    return f;
+}

@@ -304,6 +304,14 @@ struct ledger {
 };
 struct perhaps_allocator ledger_allocator(struct ledger *ledger);
 
+/* Builds a filter of 'listed' keys, against 'others' unless that is NULL, again and again, with
+ * the allocator of a ledger.  One allocation after the other fails, and PERHAPS_ERR_MEMORY and
+ * no memory in use are expected.  Returns the filter of the first try in which none does. */
+perhaps_filter *build_in_want(struct perhaps_options options,
+                              const struct perhaps_build_options *how, struct ledger *ledger,
+                              const struct perhaps_keys *listed,
+                              const struct perhaps_keys *others);
+
 /* ---- Files and processes ----------------------------------------------------------------- */
 
 struct path {
