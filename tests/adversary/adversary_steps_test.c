@@ -110,8 +110,9 @@ static uint64_t longest_path(uint64_t steps, uint64_t roots, uint64_t branches)
     return depth;
 }
 
-/* A cell leads to three others; with the way to it, it may be read three times. */
-enum { STRIDED_BRANCHES = 3, ROOTS = 2 };
+/* A cell leads to three others; with the way to it, it may be read three times.  A step of a walk
+ * reads a cell and these three, and may move its entry. */
+enum { STRIDED_BRANCHES = 3, ROOTS = 2, READ_BY_STEP = 1 + STRIDED_BRANCHES + 1 };
 
 /* Checks what one add did.  It searches once in each segment that it splits and in each layer
  * that it appends, and once more. */
@@ -121,9 +122,10 @@ static void check_work(const struct stage *s, const struct work *did)
     uint64_t searches = did->of[SPLITS] + did->of[LAYERS] + 1;
     uint64_t steps = state ? state->table.search_most : SEARCH_MOST;
     uint64_t moves = longest_path(steps, ROOTS, BUCKET_SLOTS);
-    uint64_t strided_moves = longest_path(SEARCH_CELLS, STRIDED_CELLS, STRIDED_BRANCHES);
+    uint64_t strided_moves = WALK_CELLS; /* a search leads to fewer */
+    uint64_t cells = 3 * SEARCH_CELLS + READ_BY_STEP * WALK_TRIES * WALK_STEPS;
     expect(did->of[BUCKETS] <= searches * (steps + moves));
-    expect(did->of[CELLS] <= searches * 3 * (uint64_t)SEARCH_CELLS);
+    expect(did->of[CELLS] <= searches * cells);
     expect(did->of[WRITTEN] <=
            searches * (2 * (moves > strided_moves ? moves : strided_moves) + 1));
     /* The directory of a base has at most 16 entries for each of its segments. */

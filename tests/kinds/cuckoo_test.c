@@ -307,3 +307,34 @@ TEST(test_cells_in_one)
     }
     expect(with[3] > 0 && with[4] > with[3] && with[3] + with[4] == 2000);
 }
+
+/* Fills a strided filter and goes on until ten adds were refused.  Its capacity finds room, and
+ * random walks find it far beyond. */
+static void check_cells(uint64_t capacity, enum perhaps_preference preference, double least)
+{
+    struct perhaps_options options = { .capacity = capacity,
+                                       .fpr = 0.00099, /* which the keys never reach */
+                                       .preference = preference,
+                                       .kind = "strided",
+                                       .hashing = { .seed = test_seed() } };
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), (unsigned)preference,
+                                 capacity + capacity / 10 + 1000);
+    scoped_filter *f = make_with(&options);
+    size_t before_first = 0;
+    overfill(f, &keys, 10, &before_first);
+    double load = (double)before_first / (double)f->body.geometry.field[0];
+    scene("%llu keys: first failure at load %g", (unsigned long long)capacity, load);
+    expect(before_first >= capacity && load >= least);
+    struct perhaps_keys first = some_keys(&keys, 0, before_first);
+    expect_all_found(f, &first);
+}
+
+TEST(test_cells_that_are_full)
+{
+    for (unsigned p = PERHAPS_PREFER_BALANCED; p <= PERHAPS_PREFER_COMPACT; p++) {
+        check_cells(1, (enum perhaps_preference)p, 0);
+        check_cells(100, (enum perhaps_preference)p, 0.7);
+        check_cells(3000, (enum perhaps_preference)p, 0.93);
+        check_cells(SANITIZED ? 10000 : 100000, (enum perhaps_preference)p, 0.96);
+    }
+}

@@ -34,14 +34,14 @@ static const struct flat_shape cuckoo_shape = { .slots = BUCKET_SLOTS,
                                                 .size_most = UINT64_C(1) << 56,
                                                 .width_min = WIDTH_MIN,
                                                 .width_small = 8,
-                                                .load = 0.94 };
+                                                .load = 0.94,
+                                                .load_compact = 0.94 };
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
 static int cuckoo_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    (void)options;
-    return flat_plan(&cuckoo_shape, g, why);
+    return flat_plan(&cuckoo_shape, g, options, why);
 }
 
 static int cuckoo_set_geometry(struct geometry *g)

@@ -31,9 +31,9 @@ double flat_distinct_limit(const struct flat_shape *shape, const struct geometry
  * tables for 9 to 33 keys, and 60,000 for 1000 and more, none was full too early. */
 enum { SMALL_CAPACITY = 10000 };
 
-static uint64_t plan_size(const struct flat_shape *shape, uint64_t capacity)
+static uint64_t plan_size(const struct flat_shape *shape, uint64_t capacity, double load)
 {
-    double slots = (double)capacity / shape->load + 3 * sqrt((double)capacity) + 16;
+    double slots = (double)capacity / load + 3 * sqrt((double)capacity) + 16;
     return 2 * (uint64_t)ceil(slots / (2 * shape->slots)) + shape->behind;
 }
 
@@ -49,9 +49,11 @@ static double crowded(const struct flat_shape *shape, const struct geometry *g)
 
 /* Takes the narrowest slots that keep the fpr for 'capacity' different keys and do not crowd
  * any pair of places. */
-int flat_plan(const struct flat_shape *shape, struct geometry *g, char *why)
+int flat_plan(const struct flat_shape *shape, struct geometry *g,
+              const struct perhaps_options *options, char *why)
 {
-    g->field[SIZE] = plan_size(shape, g->capacity);
+    bool compact = options->preference == PERHAPS_PREFER_COMPACT;
+    g->field[SIZE] = plan_size(shape, g->capacity, compact ? shape->load_compact : shape->load);
     uint64_t least = g->capacity < SMALL_CAPACITY ? shape->width_small : shape->width_min;
     for (uint64_t width = least; width <= WIDTH_MAX; width++) {
         g->field[WIDTH] = width;

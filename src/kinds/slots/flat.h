@@ -17,7 +17,8 @@ struct flat_shape {
     unsigned width_min;   /* bits a slot, */
     unsigned width_small; /* and in plans for few keys */
     unsigned width_other; /* bits of a slot that are not of the fingerprint */
-    double load;          /* up to which adds are sure to find room */
+    double load;          /* up to which adds are fast, and sure to find room */
+    double load_compact;  /* up to which they are sure to find room */
 };
 
 /* ---- The loops --------------------------------------------------------------------------- */
@@ -69,7 +70,8 @@ static ALWAYS_INLINE struct entry flat_entry(struct keyhash key, uint64_t nplace
 
 /* ---- Operations of both kinds: see struct filter_kind ------------------------------------ */
 
-int flat_plan(const struct flat_shape *shape, struct geometry *g, char *why);
+int flat_plan(const struct flat_shape *shape, struct geometry *g,
+              const struct perhaps_options *options, char *why);
 int flat_set_geometry(const struct flat_shape *shape, struct geometry *g);
 double flat_predict(const struct flat_shape *shape, const struct geometry *g, double keys);
 void flat_picking(const struct flat_shape *shape, const struct geometry *g, struct picking *m);

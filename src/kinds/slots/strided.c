@@ -11,7 +11,8 @@
  * cells with all bits, where buckets of four compare eight: one bit less for the same rate.
  * Here the two cells of a place lie 1, 2 or 3 cells apart, as the fingerprint says.  Adjacent
  * windows share cells and are full together.  With strides they lead elsewhere: a search that
- * would find room up to a load of .90 finds it up to .94 (doc/THEORY.md has the figures).
+ * would find room up to a load of .90 finds it up to .94, and random walks behind it up to .97
+ * (doc/THEORY.md has the figures).
  *
  * The second place follows from the first and the fingerprint as in cuckoo.c, and the first
  * cell of a place from any of its cells and the fingerprint.  So an entry can move although its
@@ -39,12 +40,12 @@ static const struct flat_shape strided_shape = { .strided = true,
                                                  .width_min = CELL_BITS_MIN,
                                                  .width_small = CELL_BITS_MIN,
                                                  .width_other = 1,
-                                                 .load = 0.9335 };
+                                                 .load = 0.956,
+                                                 .load_compact = 0.965 };
 
 static int strided_plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    (void)options;
-    return flat_plan(&strided_shape, g, why);
+    return flat_plan(&strided_shape, g, options, why);
 }
 
 /* It does if the fpr alone takes such wide cells.  Otherwise buckets are as small, and have

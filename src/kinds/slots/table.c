@@ -144,8 +144,7 @@ void table_clear(const struct table *t, uint64_t at)
  * are the buckets of the new entry; then each step has led to branch_count() more, the other
  * buckets of the entries in its slots.  (A bucket of four slots leads to one for each slot.  A
  * cell leads to three: both of the other place, and the other one of its own.)  So the array is
- * the queue of the search and its tree at once.  Of the last steps in a table of cells, which
- * lead no further, it would be too large: step_bucket() computes these. */
+ * the queue of the search and its tree at once. */
 struct search {
     uint64_t bucket[SEARCH_MOST];
     unsigned end;       /* the step whose bucket has an empty slot */
@@ -171,21 +170,11 @@ static ALWAYS_INLINE unsigned branch_of(unsigned at, bool strided)
     return (at - home_count(strided)) % branch_count(strided);
 }
 
-/* Returns the cell to which a branch of a cell leads. */
-static ALWAYS_INLINE uint64_t branch_cell(const struct table *t, uint64_t cell, unsigned branch)
+/* Returns the cell to which a branch of a cell leads, whose place comes first in 'in'. */
+static ALWAYS_INLINE uint64_t branch_cell(const struct entry *in, uint32_t value,
+                                          unsigned branch)
 {
-    uint32_t value = cell_get(t->body, cell, t->width);
-    struct entry e = strided_entry_in(cell, value, t->nplaces);
-    return strided_cell(&e, branch == OWN_CELL ? !(value & 1) : 2 + branch);
-}
-
-/* Returns the bucket of a step. */
-static ALWAYS_INLINE uint64_t step_bucket(const struct table *t, const struct search *s,
-                                          unsigned at, bool strided)
-{
-    if (!strided || at < SEARCH_MOST)
-        return s->bucket[at];
-    return branch_cell(t, s->bucket[parent_of(at, true)], branch_of(at, true));
+    return strided_cell(in, branch == OWN_CELL ? !(value & 1) : 2 + branch);
 }
 
 /* Returns whether the bucket of a step has an empty slot, and makes it the end of the
@@ -193,7 +182,7 @@ static ALWAYS_INLINE uint64_t step_bucket(const struct table *t, const struct se
 static ALWAYS_INLINE bool ends_at(const struct table *t, struct search *s, unsigned at,
                                   bool strided)
 {
-    unsigned slot = find_value(t, step_bucket(t, s, at, strided), 0, strided);
+    unsigned slot = find_value(t, s->bucket[at], 0, strided);
     if (slot == BUCKET_SLOTS)
         return false;
     s->end = at;
@@ -201,8 +190,8 @@ static ALWAYS_INLINE bool ends_at(const struct table *t, struct search *s, unsig
     return true;
 }
 
-/* Append the steps that step 'at' leads to, as far as there is room: all three of a cell, or
- * none.  Return how many steps there are then. */
+/* Append the steps that step 'at' leads to, as far as there is room.  Return how many steps
+ * there are then. */
 static unsigned branch_buckets(const struct table *t, struct search *s, unsigned at,
                                unsigned count)
 {
@@ -222,9 +211,9 @@ static unsigned branch_cells(const struct table *t, struct search *s, unsigned a
     uint32_t value = cell_get(t->body, s->bucket[at], t->width);
     struct entry e = strided_entry_in(s->bucket[at], value, t->nplaces);
     __builtin_prefetch(t->body + (e.second * t->width >> 3), 1, 3);
-    for (unsigned i = 0; count < SEARCH_MOST && i <= OWN_CELL; i++)
-        s->bucket[count + i] = strided_cell(&e, i == OWN_CELL ? !(value & 1) : 2 + i);
-    return count + OWN_CELL + 1;
+    for (unsigned i = 0; i <= OWN_CELL; i++)
+        s->bucket[count++] = branch_cell(&e, value, i);
+    return count;
 }
 
 /* Looks for the nearest bucket with an empty slot, breadth first.  A bucket is prefetched when
@@ -242,12 +231,87 @@ static ALWAYS_INLINE bool find_path(const struct table *t, struct search *s, boo
                 return true;
         if (!strided)
             count = branch_buckets(t, s, at, count);
-        else if (count < t->search_most) {
+        else if (count + branch_count(true) <= t->search_most) {
             count = branch_cells(t, s, at, count);
             if (ends_at(t, s, count - 1, strided))
                 return true;
         }
     }
+    return false;
+}
+
+/* A random walk to an empty cell, for a strided table that is so full that a search would have
+ * to look at very many cells.  cell[0] is one of the new entry's, and the entry in cell[i] can
+ * move to cell[i + 1], by branch[i + 1]. */
+struct walk {
+    uint64_t cell[WALK_CELLS];
+    uint8_t branch[WALK_CELLS];
+    unsigned count;
+};
+
+/* Returns the next one of 64 random bits, of which the upper ones are good (Steele, Vigna:
+ * Computationally Easy, Spectrally Good Multipliers for Congruential Pseudorandom Number
+ * Generators, 2021). */
+static ALWAYS_INLINE uint64_t walk_random(uint64_t *state)
+{
+    return *state = *state * UINT64_C(0xd1342543de82ef95) + 1;
+}
+
+/* Goes on to this cell.  If the walk was there before, the loop is left out: nothing has been
+ * moved yet, and a cell can give away its entry once.  Returns false if the walk is too long. */
+static ALWAYS_INLINE bool walk_to(struct walk *w, uint64_t cell, unsigned branch)
+{
+    for (unsigned i = 0; i < w->count; i++)
+        if (w->cell[i] == cell) {
+            w->count = i + 1;
+            return true;
+        }
+    if (w->count == WALK_CELLS)
+        return false;
+    w->cell[w->count] = cell;
+    w->branch[w->count++] = (uint8_t)branch;
+    return true;
+}
+
+/* Returns the branch of a cell, with this value and entry, that leads to an empty cell; or
+ * OWN_CELL + 1 if none does. */
+static ALWAYS_INLINE unsigned empty_branch(const struct table *t, const struct entry *in,
+                                           uint32_t value)
+{
+    unsigned branch = 0;
+    while (branch <= OWN_CELL && cell_get(t->body, branch_cell(in, value, branch), t->width))
+        branch++;
+    return branch;
+}
+
+/* Walks up to WALK_STEPS steps from a cell of the new entry.  Returns whether the last cell of
+ * the walk is empty then. */
+static bool walk_from(const struct table *t, struct walk *w, uint64_t cell, uint64_t *random)
+{
+    w->count = 0;
+    unsigned branch = 0;
+    for (unsigned step = 0; step < WALK_STEPS && walk_to(w, cell, branch); step++) {
+        const uint32_t value = cell_get(t->body, cell, t->width);
+        if (!value)
+            return true;
+        const struct entry in = strided_entry_in(cell, value, t->nplaces);
+        branch = empty_branch(t, &in, value);
+        if (branch > OWN_CELL)
+            branch = (unsigned)scale64(walk_random(random), OWN_CELL + 1);
+        cell = branch_cell(&in, value, branch);
+    }
+    return false;
+}
+
+/* Looks for an empty cell by some walks.  One alone could be caught among full cells whose
+ * entries lead nowhere else.  Returns false if none has found one: the bound is needed as in
+ * find_path(). */
+static bool find_walk(const struct table *t, struct walk *w, const struct entry *e)
+{
+    uint64_t random = e->first + e->fingerprint;
+    for (unsigned i = 0; i < WALK_TRIES; i++)
+        if (walk_from(t, w, strided_cell(e, walk_random(&random) >> 62), &random))
+            return true;
     return false;
 }
 
@@ -288,8 +352,8 @@ static ALWAYS_INLINE void prefetch_path(const struct table *t, const struct sear
  * no entry is ever absent.  Then a home of the new entry has an empty slot, unless another
  * thread has taken it; the caller tries again.  No bucket is twice on a path: the search would
  * have gone on from its first occurrence, which is the shorter way. */
-static ALWAYS_INLINE bool move_others(const struct table *t, const struct entry *e,
-                                      bool strided)
+static ALWAYS_INLINE bool move_by_search(const struct table *t, const struct entry *e,
+                                         bool strided)
 {
     struct search s; /* too large to be set to zero */
     for (unsigned i = 0; i < home_count(strided); i++)
@@ -299,22 +363,32 @@ static ALWAYS_INLINE bool move_others(const struct table *t, const struct entry 
     if (!strided)
         prefetch_path(t, &s);
     for (unsigned at = s.end; at >= home_count(strided); at = parent_of(at, strided)) {
-        uint64_t to = step_bucket(t, &s, at, strided), from = s.bucket[parent_of(at, strided)];
-        if (!move_entry(t, from, branch_of(at, strided), to, s.free_slot))
+        uint64_t from = s.bucket[parent_of(at, strided)];
+        if (!move_entry(t, from, branch_of(at, strided), s.bucket[at], s.free_slot))
             break;
         s.free_slot = strided ? 0 : branch_of(at, strided);
     }
     return true;
 }
 
+static NOINLINE bool move_by_walk(const struct table *t, const struct entry *e)
+{
+    struct walk w;
+    if (!find_walk(t, &w, e))
+        return false;
+    for (unsigned at = w.count - 1; at > 0; at--)
+        move_entry(t, w.cell[at - 1], w.branch[at], w.cell[at], 0);
+    return true;
+}
+
 static NOINLINE bool make_room_in_cells(const struct table *t, const struct entry *e)
 {
-    return move_others(t, e, true);
+    return move_by_search(t, e, true) || move_by_walk(t, e);
 }
 
 static NOINLINE bool make_room_in_buckets(const struct table *t, const struct entry *e)
 {
-    return move_others(t, e, false);
+    return move_by_search(t, e, false);
 }
 
 /* Moves entries, so that this one gets an empty slot; another thread may then take that.

@@ -212,8 +212,10 @@ static inline uint64_t table_version_of(uint64_t a, uint64_t b)
     return (a + b) % TABLE_VERSIONS;
 }
 
-/* How many buckets, or cells, a search for room looks at, at most. */
-enum { SEARCH_MOST = 1024, SEARCH_CELLS = 2599 };
+/* How many buckets, or cells, a search for room looks at, at most.  In a table of cells some
+ * walks follow, of so many steps each, along so many cells. */
+enum { SEARCH_MOST = 1024, SEARCH_CELLS = 256 };
+enum { WALK_TRIES = 32, WALK_STEPS = 1024, WALK_CELLS = 256 };
 
 /* A table as the operations need it: made from a filter at the beginning of a call. */
 struct table {
