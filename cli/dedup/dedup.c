@@ -10,7 +10,9 @@
  *     --state of a live file                  one filter, and its journal (durable.h)
  *     --state, --window, --hash, --key-file,  one filter, to which one thread at a time adds
  *       --integers
- *     else                                    shards: filters to which several threads add */
+ *     else                                    shards, to which several threads add: filters;
+ *                                             or, of a pipe of which nothing is said, tables of
+ *                                             hashes that grow (grown.h) */
 #include <errno.h>
 #include <math.h>
 #include <perhaps_live.h>
@@ -26,6 +28,7 @@
 #include "../input/input.h"
 #include "durable.h"
 #include "exact.h"
+#include "grown.h"
 #include "heavy.h"
 #include "printer.h"
 #include "shards.h"
@@ -48,8 +51,10 @@ struct dedup {
     size_t nshards;
     struct shard {
         size_t index;
-        struct target *target;
+        struct target *target; /* NULL if it is 'grown' */
+        struct grown *grown;   /* else NULL */
     } shard[SHARDS_MAX];
+    double grown_fpr;       /* the rate of those; 0: the shards have filters */
     struct settings hashed; /* the options of the shards, whose keys are hashes already */
     struct sharding sharding;
 
@@ -127,11 +132,14 @@ static bool add_to_shard(void *context, struct block *block)
     struct sharded *sharded = shards_of(block);
     if (!sharded)
         return false;
-    const uint32_t *record = sharded->record + shard->index * sharded->room;
+    const size_t begin = shard->index * sharded->room;
+    const struct perhaps_hashed *hash = sharded->hash + begin;
+    const uint32_t *record = sharded->record + begin;
     struct perhaps_keys keys = shards_keys(sharded, shard->index);
     size_t done;
-    int error =
-        perhaps_add_unless_present_many(shard->target->filter, &keys, sharded->answer, &done);
+    int error = shard->grown ? grown_add(shard->grown, hash, keys.count, sharded->answer, &done)
+                             : perhaps_add_unless_present_many(shard->target->filter, &keys,
+                                                               sharded->answer, &done);
     for (size_t i = 0; i < done; i++)
         block->answer[record[i]] = sharded->answer[i];
     if (error && record[done] < block->ndone)
@@ -167,8 +175,28 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
 
 /* ---- Opening ----------------------------------------------------------------------- */
 
-/* Makes the shards.  A filter that grows may get any number of keys, so it is shared out in any
- * case. */
+/* Returns the rate of tables that grow; 0 if the options ask for a filter. */
+static double grown_fpr(const struct settings *s, struct size size)
+{
+    const double fpr = request_options(s, size).fpr;
+    const bool any = !s->kind.name && !s->kind.factor && !s->kind.until && !s->preference;
+    return size.grows && any && fpr >= GROWN_FPR_LEAST && fpr <= GROWN_FPR_MOST ? fpr : 0;
+}
+
+/* Makes what a shard remembers lines by. */
+static void make_shard(const struct dedup *dedup, struct shard *shard, struct size size)
+{
+    if (!dedup->grown_fpr) {
+        shard->target = target_reserve(&dedup->hashed, NULL);
+        target_create(shard->target, size);
+        return;
+    }
+    shard->grown = grown_new(dedup->grown_fpr, dedup->sharding.count);
+    if (!shard->grown)
+        fail("dedup: %s", why(PERHAPS_ERR_MEMORY));
+}
+
+/* Makes the shards.  What grows may get any number of keys, so it is shared out in any case. */
 static void make_shards(struct dedup *dedup, struct size size)
 {
     const struct settings *settings = dedup->settings;
@@ -177,11 +205,12 @@ static void make_shards(struct dedup *dedup, struct size size)
     dedup->hashed = *settings;
     dedup->hashed.hash = "none";
     dedup->sharding = sharding_new(nshards);
+    dedup->grown_fpr = grown_fpr(settings, size);
     size.capacity = sharding_room(&dedup->sharding, size.capacity);
     for (; dedup->nshards < nshards; dedup->nshards++) {
         struct shard *shard = &dedup->shard[dedup->nshards];
-        *shard = (struct shard){ dedup->nshards, target_reserve(&dedup->hashed, NULL) };
-        target_create(shard->target, size);
+        shard->index = dedup->nshards;
+        make_shard(dedup, shard, size);
     }
 }
 
@@ -304,57 +333,64 @@ static void open_filters(struct dedup *dedup)
 struct facts {
     uint64_t keys, capacity, memory_nbytes;
     double fpr_now, fpr;
-    bool forgets;
     bool over;              /* more keys came than the asked rate is kept for */
     double expected_losses; /* new lines that were taken for old ones */
     /* Lines that were taken for new ones and may be old: see perhaps_cluster_add_many(). */
     uint64_t doubtful;
 };
 
-/* Adds what one filter holds.  fpr_now becomes the mean, weighted by the keys of each
- * filter. */
-static void add_facts(struct facts *facts, const struct target *target)
+/* Adds what a filter or a table holds.  fpr_now becomes the mean, weighted by their keys. */
+static void add_held(struct facts *facts, const struct grown_facts *held)
+{
+    double keys = (double)held->keys, all = (double)facts->keys + keys;
+    if (all > 0)
+        facts->fpr_now += (held->fpr_now - facts->fpr_now) * keys / all;
+    facts->keys += held->keys;
+    facts->capacity += held->capacity;
+    facts->memory_nbytes += held->memory_nbytes;
+    facts->expected_losses += held->expected_losses;
+}
+
+/* Adds what one filter holds, which had 'before' keys at the start, and of which 'nnew' lines
+ * were new.  A window has forgotten how full it was before, and other jobs add to a filter on
+ * servers.  Both are taken to have been as full all the time as they are now. */
+static void add_facts(struct facts *facts, const struct target *target, uint64_t before,
+                      uint64_t nnew)
 {
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
     target_stats(target, &stats, &servers, "; all lines are done and remembered");
-    double keys = (double)stats.keys, all = (double)facts->keys + keys;
-    if (all > 0)
-        facts->fpr_now += (stats.fpr_now - facts->fpr_now) * keys / all;
-    facts->keys += stats.keys;
-    facts->capacity += stats.plan.capacity;
-    facts->memory_nbytes += stats.memory_nbytes;
+    const bool unknown = target->remote || kind_can(stats.plan.kind, PERHAPS_CAN_FORGET);
+    add_held(facts,
+             &(struct grown_facts){
+                 .keys = stats.keys,
+                 .capacity = stats.plan.capacity,
+                 .memory_nbytes = stats.memory_nbytes,
+                 .fpr_now = stats.fpr_now,
+                 .expected_losses = unknown ? (double)nnew * stats.fpr_now
+                                            : expected_unseen(target->filter, before, nnew),
+             });
     facts->fpr = stats.plan.fpr;
     facts->over |= is_over(&stats);
-    facts->forgets = kind_can(stats.plan.kind, PERHAPS_CAN_FORGET);
     facts->doubtful = servers.doubtful;
-}
-
-/* Returns how many new lines were taken for old ones, in expectation.  A window has forgotten
- * how full it was before, and other jobs add to a filter on servers.  Both are taken to have
- * been as full all the time as they are now. */
-static double expected_losses_of(const struct dedup *dedup, const struct facts *facts)
-{
-    const uint64_t nnew = dedup->printer.nnew;
-    double sum = 0;
-    if (dedup->target->remote || facts->forgets)
-        return (double)nnew * facts->fpr_now;
-    if (dedup->nshards == 0)
-        return expected_unseen(dedup->target->filter, dedup->nkeys_before, nnew);
-    for (size_t i = 0; i < dedup->nshards; i++)
-        sum += expected_unseen(dedup->shard[i].target->filter, 0, nnew / dedup->nshards);
-    return sum;
 }
 
 /* Collects the facts of the one filter or of all shards. */
 static struct facts find_facts(const struct dedup *dedup)
 {
-    struct facts facts = { 0 };
+    struct facts facts = { .fpr = dedup->grown_fpr };
+    const uint64_t nnew = dedup->printer.nnew;
     if (!dedup->nshards)
-        add_facts(&facts, dedup->target);
-    for (size_t i = 0; i < dedup->nshards; i++)
-        add_facts(&facts, dedup->shard[i].target);
-    facts.expected_losses = expected_losses_of(dedup, &facts);
+        add_facts(&facts, dedup->target, dedup->nkeys_before, nnew);
+    for (size_t i = 0; i < dedup->nshards; i++) {
+        const struct shard *shard = &dedup->shard[i];
+        if (!shard->grown) {
+            add_facts(&facts, shard->target, 0, nnew / dedup->nshards);
+            continue;
+        }
+        struct grown_facts held = grown_facts(shard->grown);
+        add_held(&facts, &held);
+    }
     return facts;
 }
 
@@ -453,4 +489,6 @@ void verb_dedup(const struct settings *settings)
     settle_state(&dedup, input_run(dedup.input, stages, n));
     report_lines(&dedup);
     input_close(dedup.input);
+    for (size_t i = 0; i < dedup.nshards; i++)
+        grown_free(dedup.shard[i].grown);
 }

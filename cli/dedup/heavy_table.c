@@ -2,9 +2,8 @@
 #include "heavy_table.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "../input/mapped.h"
+#include "../base/pages.h"
 
 /* Of 4 slots 3 are used at most.  While a table is made anew there are two, and the median
  * takes another number for each line. */
@@ -21,7 +20,7 @@ struct heavy_table heavy_table_new(uint64_t nbytes)
 
 void heavy_table_free(struct heavy_table *table)
 {
-    free(table->slot);
+    pages_free(table->slot, table->nslots * sizeof *table->slot);
     table->slot = NULL;
 }
 
@@ -56,23 +55,11 @@ static struct heavy_slot *find_line(const struct heavy_table *table,
     }
 }
 
-/* Returns so many empty slots, of huge pages where there are many; NULL without memory. */
-static struct heavy_slot *empty_slots(size_t nslots)
-{
-    const size_t nbytes = nslots * sizeof(struct heavy_slot);
-    struct heavy_slot *slot = calloc(nslots, sizeof *slot);
-    const size_t before = HUGE_NBYTES - (uintptr_t)slot % HUGE_NBYTES;
-    if (slot && nbytes >= before + HUGE_NBYTES)
-        madvise((char *)slot + before, (nbytes - before) / HUGE_NBYTES * HUGE_NBYTES,
-                MADV_HUGEPAGE);
-    return slot;
-}
-
 /* Moves the lines with more than 'cut' to a table of so many slots, and takes 'cut' off each.
  * Returns false without memory. */
 static bool remake(struct heavy_table *table, size_t nslots, uint64_t cut)
 {
-    struct heavy_slot *slot = empty_slots(nslots);
+    struct heavy_slot *slot = pages_new(nslots * sizeof *slot);
     size_t count = 0;
     if (!slot)
         return false;
@@ -86,7 +73,7 @@ static bool remake(struct heavy_table *table, size_t nslots, uint64_t cut)
         slot[at] = (struct heavy_slot){ old->hash, old->behind, old->count - cut };
         count++;
     }
-    free(table->slot);
+    pages_free(table->slot, table->nslots * sizeof *slot);
     table->slot = slot;
     table->nslots = nslots;
     table->count = count;

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../base/pages.h"
+
 /* The addresses that are reserved are zeros, over which files are mapped.  Only the main thread
  * writes these, before there are others. */
 static char *begin, *used, *end;

@@ -11,10 +11,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The size of a large page.  Reads at random places of those miss the TLB less: with pages of
- * 4 KiB, each may wait for its own entry of the page table, too. */
-#define HUGE_NBYTES ((uint64_t)2 << 20)
-
 /* Reserves addresses for files of so many bytes together, of which there are 'nfiles'; behind
  * each file zeros can be read.  Call it once.  Returns false (errno) if it fails. */
 bool mapped_reserve(uint64_t nbytes, size_t nfiles);

@@ -11,7 +11,7 @@ kinds() { "$program" plan -n 1000 --json "$@" | grep -o '"kind":"[a-z]*"' | sort
 # rows NAME: prints how many rows the table of that name in 'out' has, without its head.
 rows() { sed "1,/^$1:\$/d" out | tail -n +2 | wc -l; }
 
-above() { [ "$(awk -v a="$1" -v b="$2" 'BEGIN { print a > b }')" = 1 ]; }
+above() { [ "$(awk -v a="$1" -v b="$2" 'BEGIN { print (a > b) }')" = 1 ]; }
 
 # nearly A B: whether file A is file B without at most 5 lines.  Lines are lost as false
 # positives; of 300,000 at a rate of 1e-6, that is less than one in most runs.
@@ -31,7 +31,10 @@ test_pipes() {
         counts -le 3600 query -c f not_in # 1.2 % false positives
         run dedup -j $j < <(cat in in)
         check "pipe: dedup -j $j" nearly out in
-        check "pipe: dedup -j $j: summary" says "600,000 lines, " "bits a key"
+        check "pipe: dedup -j $j: summary" says "600,000 lines, "
+        run dedup -j $j -p 1e-9 < <(cat in in)
+        check "pipe: dedup -j $j by a filter" nearly out in
+        check "pipe: dedup -j $j by a filter: summary" says "600,000 lines, " "bits a key"
         run dedup -j $j --state s$j < <(cat in)
         check "pipe: dedup --state -j $j" nearly out in
         run dedup -j $j --state s$j < <(cat in not_in)
@@ -48,6 +51,20 @@ test_pipes() {
     works build -p 1e-12 -o h < <(cat in)
     matches in query h in
     tells_json keys 1000 build -p 1e-6 -o g --json < <(yes same | head -1000)
+}
+
+# Without a filter dedup of a pipe grows by tables, through several sizes here.
+test_tables() {
+    local j
+    seq 3000000 >in
+    for j in 1 8; do
+        run dedup --json -j $j < <(cat in in)
+        check "tables: -j $j" nearly out in
+        check "tables: -j $j: the rate" above 1e-6 "$(field fpr_now err)"
+        check "tables: -j $j: all keys" [ "$(field keys_in_filter err)" = "$(wc -l <out)" ]
+        check "tables: -j $j: memory" above 8 "$(($(field body_bytes err) / 3000000))"
+        reports " bits a key, " dedup -j $j < <(cat in)
+    done
 }
 
 # Every kind that can grow takes more keys than it was planned for.  With each, two ways of four
