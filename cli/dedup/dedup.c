@@ -186,7 +186,7 @@ static double grown_fpr(const struct settings *s, struct size size)
 /* Makes what a shard remembers lines by. */
 static void make_shard(const struct dedup *dedup, struct shard *shard, struct size size)
 {
-    if (!dedup->grown_fpr) {
+    if (dedup->grown_fpr <= 0) {
         shard->target = target_reserve(&dedup->hashed, NULL);
         target_create(shard->target, size);
         return;
