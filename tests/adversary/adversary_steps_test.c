@@ -110,8 +110,8 @@ static uint64_t longest_path(uint64_t steps, uint64_t roots, uint64_t branches)
     return depth;
 }
 
-/* A cell leads to three others; with the way to it, it may be read three times.  A step of a walk
- * reads a cell and these three, and may move its entry. */
+/* A cell leads to three others; with the way to it, it may be read three times.  A step of a
+ * walk reads a cell and these three, and may move its entry. */
 enum { STRIDED_BRANCHES = 3, ROOTS = 2, READ_BY_STEP = 1 + STRIDED_BRANCHES + 1 };
 
 /* Checks what one add did.  It searches once in each segment that it splits and in each layer
