@@ -258,7 +258,8 @@ static ALWAYS_INLINE uint64_t walk_random(uint64_t *state)
 }
 
 /* Goes on to this cell.  If the walk was there before, the loop is left out: nothing has been
- * moved yet, and a cell can give away its entry once.  Returns false if the walk is too long. */
+ * moved yet, and a cell can give away its entry once.  Returns false if the walk is too
+ * long. */
 static ALWAYS_INLINE bool walk_to(struct walk *w, uint64_t cell, unsigned branch)
 {
     for (unsigned i = 0; i < w->count; i++)
@@ -310,7 +311,7 @@ static bool find_walk(const struct table *t, struct walk *w, const struct entry 
 {
     uint64_t random = e->first + e->fingerprint;
     for (unsigned i = 0; i < WALK_TRIES; i++)
-        if (walk_from(t, w, strided_cell(e, walk_random(&random) >> 62), &random))
+        if (walk_from(t, w, strided_cell(e, (unsigned)(walk_random(&random) >> 62)), &random))
             return true;
     return false;
 }
