@@ -38,7 +38,12 @@ enum { BEGIN = 15 << 13 };
 /* Keys go through a table in batches: the lines of all of them are fetched first. */
 enum { BATCH = 128 };
 
-/* A number of tables that is never reached: each takes more keys than all before it. */
+/* A table that begins with so many lines has as many short hashes as 64 bits can tell, or half
+ * of that.  It comes after 10^10 keys of a shard; those behind it take fewer and fewer keys. */
+#define LINES_MOST ((uint64_t)1 << (63 - REST_BITS))
+
+/* A number of tables that is never reached: up to LINES_MOST each takes more keys than all
+ * before it. */
 enum { TABLES_MOST = 32 };
 
 typedef uint32_t lanes __attribute__((vector_size(16)));
@@ -256,7 +261,8 @@ static bool open_table(struct grown *grown)
     struct table table = { .part = 4, .shift = REST_BITS - 2 };
     if (grown->count == TABLES_MOST)
         return false;
-    while (before && share * (double)(nlines << REST_BITS) < 2 * (double)before->nkeys)
+    while (before && nlines < LINES_MOST &&
+           share * (double)(nlines << REST_BITS) < 2 * (double)before->nkeys)
         nlines *= 2;
     table.nhashes = nlines << REST_BITS;
     table.most = (uint64_t)(share * (double)table.nhashes);
