@@ -201,8 +201,8 @@ TEST(test_ninth_copy)
     }
 }
 
-/* In a filter that is filled to 8/9 of its capacity, entries of other keys move to make room for
- * eight copies.  (In a full one the eighth may be refused: the search goes in circles.) */
+/* In a filter that is filled to 8/9 of its capacity, entries of other keys move to make room
+ * for eight copies.  (In a full one the eighth may be refused: the search goes in circles.) */
 TEST(test_copies_in_a_crowd)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20000);
