@@ -162,8 +162,8 @@ static pid_t fork_child(void)
     return child;
 }
 
-/* A reservation for a batch ends after 10 seconds, and what comes later may be counted twice. So
- * the counts of a crew that was slower than this are not looked at. */
+/* A reservation for a batch ends after 10 seconds, and what comes later may be counted twice.
+ * So the counts of a crew that was slower than this are not looked at. */
 enum { SLOW_MS = 5000 };
 
 /* Lets the crew add, which must succeed.  Returns whether it was not too slow. */
