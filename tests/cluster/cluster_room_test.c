@@ -164,7 +164,7 @@ static pid_t fork_child(void)
 
 /* A reservation ends after one second, that for a batch after 10, and what comes later may be
  * counted twice.  So the counts of a crew that was slower than the shorter one are not looked
- * at: under a thread sanitizer, beside other programs, one of less than 5 had counted too many. */
+ * at: under a thread sanitizer, one of less than 5 had counted too many. */
 enum { SLOW_MS = 1000 };
 
 /* Lets the crew add, which must succeed.  Returns whether it was not too slow. */
