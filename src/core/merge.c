@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "../base/bytes.h"
-#include "../filter/filter.h"
+#include "../filter/counters.h"
 #include <perhaps.h>
 
 /* Returns whether a key has its bits or fingerprint at the same place in both filters; of
@@ -76,6 +76,8 @@ int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
     int error = filter_check(other);
     if (error)
         return error;
+    filter_settle(f);
+    filter_settle(other);
     f->kind->intersect(f, other);
     filter_become_estimated(f);
     return 0;

@@ -165,6 +165,7 @@ static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unl
         const struct holding before = holding_look(f);
         if (f->shared)
             lock_take(&f->limit_lock);
+        filter_settle(f);
         int error = add_counted(f, key, unless_present, answer);
         const bool sure = holding_is_over(f, before);
         const bool again = error == PERHAPS_ERR_FULL && (!sure || recount(f, key));

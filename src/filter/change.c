@@ -5,6 +5,7 @@
 
 void filter_clear(perhaps_filter *f)
 {
+    filter_settle(f);
     if (f->kind->clear)
         f->kind->clear(f);
     else

@@ -59,6 +59,7 @@ bool filter_is_estimated(const perhaps_filter *f)
 
 uint64_t filter_keys(const perhaps_filter *f)
 {
+    filter_settle(f);
     const uint64_t keys = counter_get(&f->counters->keys);
     uint64_t sum = 0;
     if (!filter_is_estimated(f))

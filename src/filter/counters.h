@@ -34,10 +34,18 @@ static inline void counter_take(const perhaps_filter *f, uint64_t *counter, uint
         *counter = then;
 }
 
+/* Counts what threads have counted apart.  To be called before the number of keys is read for
+ * more than a look, or written. */
+static inline void filter_settle(const perhaps_filter *f)
+{
+    if (f->body.writers && f->kind->settle)
+        f->kind->settle(f);
+}
+
 /* ---- Room that is held ------------------------------------------------------------------- */
 
 /* Within this many keys of the limit, keys are added to a shared filter one by one, under
- * f->limit_lock. */
+ * f->limit_lock.  Up to half as many may be counted apart. */
 enum { SHARED_MARGIN = 4 * BATCH_MOST };
 
 /* Counts up to n keys before they are added, and returns how many it counted.  A filter that is

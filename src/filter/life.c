@@ -143,6 +143,7 @@ void filter_count_once(perhaps_filter *f)
 
 void filter_be_like(perhaps_filter *f, const perhaps_filter *model)
 {
+    filter_settle(model);
     *f->counters = *model->counters;
     f->preference = model->preference;
     if (model->is_set)

@@ -57,12 +57,18 @@ static inline int count_removal(struct counters *counters, bool removed)
     return removed ? 0 : PERHAPS_ERR_NOT_FOUND;
 }
 
-/* Counts a key of a shared filter, if there are less than 'most', and returns whether it did.
- * Several threads at once may count a few more than 'most', of which the caller has kept clear
- * of the key limit. */
+/* Returns whether a shared filter has less than 'most' keys; always without a counter, which says
+ * that the key was counted.  Several threads at once may then add a few more than 'most', of
+ * which the caller has kept clear of the key limit. */
+static inline bool has_room(const uint64_t *count, uint64_t most)
+{
+    return !count || __atomic_load_n(count, __ATOMIC_RELAXED) < most;
+}
+
+/* Counts a key of a shared filter, if it has room, and returns whether it did. */
 static inline bool count_below(uint64_t *count, uint64_t most)
 {
-    if (__atomic_load_n(count, __ATOMIC_RELAXED) >= most)
+    if (!has_room(count, most))
         return false;
     __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
     return true;

@@ -3,6 +3,7 @@
 
 #include "../base/bytes.h"
 #include "../filter/counted.h"
+#include "../filter/counters.h"
 #include "fields.h"
 
 /* As in PNG, the first byte occurs in no text, and the last ones change if a program
@@ -71,6 +72,7 @@ struct encoder {
 /* Writes the section of a filter, and behind it those of its parts. */
 static void encode_sections(struct encoder *e, const perhaps_filter *f, uint32_t parent)
 {
+    filter_settle(f);
     struct section s = { .kind = f->kind,
                          .parent = parent,
                          .geometry = filter_geometry(f),
@@ -171,6 +173,7 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
 
 static uint8_t *put_counters(const perhaps_filter *f, uint8_t *to)
 {
+    filter_settle(f);
     memcpy(to, f->counters, sizeof *f->counters);
     to += sizeof *f->counters;
     for (size_t i = 0; i < f->parts->count; i++)

@@ -157,8 +157,7 @@ static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t 
 /* Adds a key, which needs no sorting and was counted, in several threads. */
 static void blocked_add_one(perhaps_filter *f, struct keyhash key, bool *answer)
 {
-    uint64_t count = 0;
-    *answer = f->loops->add_one_shared(&f->body, key, &count, 1) == SHARED_PRESENT;
+    *answer = f->loops->add_one_shared(&f->body, key, NULL, 0) == SHARED_PRESENT;
 }
 
 /* Adds keys in several threads. */
@@ -303,6 +302,7 @@ const struct filter_kind kind_blocked = {
     .counted = blocked_counted,
     .bind = blocked_bind,
     .writers_nbytes = blocked_writers_nbytes,
+    .settle = owners_settle,
     .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,

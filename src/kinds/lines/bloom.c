@@ -363,6 +363,7 @@ const struct filter_kind kind_bloom = {
     .counted = bloom_counted,
     .bind = bloom_bind,
     .writers_nbytes = bloom_writers_nbytes,
+    .settle = owners_settle,
     .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,

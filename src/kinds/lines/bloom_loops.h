@@ -131,7 +131,7 @@ static enum shared_add bloom_add_one_shared(const struct body *b, struct keyhash
     struct owners *owners = b->writers;
     bool all = true;
     uint64_t place = key.place;
-    if (!count_below(count, most))
+    if (!has_room(count, most))
         return SHARED_NO_ROOM;
     for (uint64_t k = 0; k < b->geometry.field[KEY_BITS]; k++) {
         const uint64_t bit = scale64(place, b->geometry.field[NBITS]);
@@ -140,14 +140,13 @@ static enum shared_add bloom_add_one_shared(const struct body *b, struct keyhash
         bool was_set = true;
         owners_take(owners, region);
         bloom_add_found(b, &found, 1, &was_set);
-        owners_release(owners, region);
         all &= was_set;
+        if (!all && k == b->geometry.field[KEY_BITS] - 1)
+            owners_count(owners, region, count);
+        owners_release(owners, region);
         place = bloom_next_place(place, key.mark);
     }
-    if (!all)
-        return SHARED_ADDED;
-    __atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
-    return SHARED_PRESENT;
+    return all ? SHARED_PRESENT : SHARED_ADDED;
 }
 
 CONTAINS_INTEGER(bloom_contains_integer, bloom_contains_one)

@@ -359,10 +359,10 @@ CONTAINS_INTEGER(blocked_contains_integer, blocked_contains_one)
 ADD_INTEGER(blocked_add_integer, blocked_add_one)
 ADD_NEW_ONE(blocked_add_new_one, blocked_add_one)
 
-/* Adds a key to its lines, one after the other, each under the lock of its region.  Returns
- * whether all its bits were set before. */
+/* Adds a key to its lines, one after the other, each under the lock of its region, and counts it
+ * in the last one.  Returns whether all its bits were set before. */
 static LOOP_INLINE bool key_add_owned(const struct body *b, struct line_places at,
-                                      struct keyhash key)
+                                      struct keyhash key, uint64_t *count)
 {
     uint8_t *band = b->bytes;
     bool all = true;
@@ -371,6 +371,8 @@ static LOOP_INLINE bool key_add_owned(const struct body *b, struct line_places a
         uint64_t region = owners_region(b->writers, line);
         owners_take(b->writers, region);
         all &= line_add(b, band + line * LINE_NBYTES, key.mark);
+        if (!all && i == at.bands - 1)
+            owners_count(b->writers, region, count);
         owners_release(b->writers, region);
         band += at.band_lines * LINE_NBYTES;
         key = blocked_next_band(key);
@@ -398,9 +400,11 @@ static enum shared_add blocked_add_one_shared(const struct body *b, struct keyha
     PREFETCH(at);
     owners_take(b->writers, region);
     if (!line_has(b, at, key.mark))
-        done = count_below(count, most) ? SHARED_ADDED : SHARED_NO_ROOM;
-    if (done == SHARED_ADDED)
+        done = has_room(count, most) ? SHARED_ADDED : SHARED_NO_ROOM;
+    if (done == SHARED_ADDED) {
+        owners_count(b->writers, region, count);
         line_add(b, at, key.mark);
+    }
     owners_release(b->writers, region);
     return done;
 }
@@ -448,13 +452,10 @@ static enum shared_add several_add_one_shared(const struct body *b, struct keyha
                                               uint64_t *count, uint64_t most)
 {
     const struct line_places at = places_in_bands(b);
-    if (!count_below(count, most))
+    if (!has_room(count, most))
         return SHARED_NO_ROOM;
     prefetch_lines(b->bytes, at, key);
-    if (!key_add_owned(b, at, key))
-        return SHARED_ADDED;
-    __atomic_fetch_sub(count, 1, __ATOMIC_RELAXED);
-    return SHARED_PRESENT;
+    return key_add_owned(b, at, key, count) ? SHARED_PRESENT : SHARED_ADDED;
 }
 
 #include "counting_loops.h"

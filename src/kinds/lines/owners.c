@@ -21,6 +21,20 @@ void owners_wait(struct owners *owners, uint64_t region)
         lock_wait(tries);
 }
 
+void owners_settle(const perhaps_filter *f)
+{
+    struct owners *owners = f->body.writers;
+    for (uint64_t i = 0; i < REGIONS; i++) {
+        uint8_t *apart = &owners->region[i].apart;
+        if (!__atomic_load_n(apart, __ATOMIC_RELAXED))
+            continue;
+        owners_take(owners, i);
+        counter_add(f, &f->counters->keys, __atomic_load_n(apart, __ATOMIC_RELAXED));
+        __atomic_store_n(apart, 0, __ATOMIC_RELAXED);
+        owners_release(owners, i);
+    }
+}
+
 /* ---- Alone ------------------------------------------------------------------------------- */
 
 /* Notes that this thread begins a batch, and returns whether it seems to be alone.  Threads

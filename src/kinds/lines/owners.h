@@ -6,6 +6,9 @@
  * more.  An atomic operation for every bit would make adds three times slower, and a lock for
  * every line would travel between the caches of the cores most of the time.
  *
+ * Keys that come one by one are counted by region, under its lock, and not by a counter that all
+ * threads would write: owners_settle() adds up what is counted so.
+ *
  * A thread that has added the last batches without company takes all regions at once, and adds
  * its next batch without sorting it. */
 #ifndef OWNERS_H
@@ -16,9 +19,14 @@
 #include "../../base/bytes.h"
 #include "../../base/compiler.h"
 #include "../../base/locks.h"
-#include "../../filter/filter.h"
+#include "../../filter/counters.h"
 
 enum { REGIONS = 32 };
+
+/* A region counts up to so many keys on its own.  All of them together are fewer than half of
+ * SHARED_MARGIN, so that no limit is passed. */
+enum { APART_MOST = 32 };
+_Static_assert(REGIONS *APART_MOST <= SHARED_MARGIN / 2, "what is counted apart");
 
 /* What is written at different times lies in different cache lines. */
 struct owners {
@@ -30,7 +38,8 @@ struct owners {
     uint8_t room_after_batches[52];
     struct {
         uint8_t lock;
-        uint8_t room[63];
+        uint8_t apart; /* keys that it has counted, and the common counter has not */
+        uint8_t room[62];
     } region[REGIONS];
 };
 
@@ -72,6 +81,22 @@ static inline void owners_release(struct owners *owners, uint64_t region)
 {
     lock_release(&owners->region[region].lock);
 }
+
+/* Counts a key in a region, whose lock is held.  The common counter, or NULL if the key has been
+ * counted, gets to know it later. */
+static inline void owners_count(struct owners *owners, uint64_t region, uint64_t *count)
+{
+    uint8_t *apart = &owners->region[region].apart;
+    if (!count)
+        return;
+    const uint8_t keys = (uint8_t)(__atomic_load_n(apart, __ATOMIC_RELAXED) + 1);
+    if (keys == APART_MOST)
+        __atomic_fetch_add(count, APART_MOST, __ATOMIC_RELAXED);
+    __atomic_store_n(apart, keys % APART_MOST, __ATOMIC_RELAXED);
+}
+
+/* Adds to the common counter what the regions have counted.  Is 'settle' of a kind. */
+void owners_settle(const perhaps_filter *f);
 
 /* Adds a batch of n keys by add() of the loops, if no other thread seems to be adding.  Returns
  * false if it did nothing. */
