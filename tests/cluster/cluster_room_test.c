@@ -162,9 +162,9 @@ static pid_t fork_child(void)
     return child;
 }
 
-/* A reservation ends after one second, that for a batch after 10, and what comes later may be
- * counted twice.  So the counts of a crew that was slower than the shorter one are not looked
- * at: under a thread sanitizer, one of less than 5 had counted too many. */
+/* A reservation ends after one second, that for a batch after 10; and who waits for room that
+ * others hold makes a newer layer after 2.  What comes later may be counted twice.  So the
+ * counts of a crew that was slower than the shortest of these are not looked at. */
 enum { SLOW_MS = 1000 };
 
 /* Lets the crew add, which must succeed.  Returns whether it was not too slow. */
