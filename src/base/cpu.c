@@ -1,10 +1,9 @@
 /* cpu.c - which instruction set the loops use on this machine. */
-#define _GNU_SOURCE 1 /* secure_getenv() */
 #include "cpu.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "../system/system.h"
 #include "compiler.h"
 
 bool cpu_has(enum cpu cpu)
@@ -67,7 +66,7 @@ enum cpu cpu_choose(void)
     static int chosen = CPU_COUNT;
     int cpu = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
     if (cpu == CPU_COUNT) {
-        cpu = (int)cpu_named(secure_getenv("PERHAPS_CPU"));
+        cpu = (int)cpu_named(environment("PERHAPS_CPU"));
         __atomic_store_n(&chosen, cpu, __ATOMIC_RELAXED);
     }
     return (enum cpu)cpu;

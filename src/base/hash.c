@@ -3,12 +3,11 @@
  * The first 8 bytes of a hash, as a little-endian integer, are its 'place', and the last 8 are
  * its 'mark'.  For XXH3 these are low64 and high64.  The order is part of the file format. */
 #include "hash.h"
+#include "../system/system.h"
 #include <perhaps_fast.h>
 #include <perhaps_plan.h>
 
-#include <sodium/utils.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bytes.h"
 #include "xxh3.h"
@@ -171,8 +170,12 @@ RUN_KEYS(grouped)
 const struct hash_row hash_rows[PERHAPS_HASH_COUNT] = {
     [PERHAPS_HASH_XXH3] = { "xxh3", .bits = 128, .seeded = true, .one = hash_xxh3,
                             .run = run_keys_xxh3 },
+#ifdef PERHAPS_WITHOUT_SODIUM
+    [PERHAPS_HASH_SIP] = { "sip", .bits = 128, .needs = HASH_NEEDS_SECRET },
+#else
     [PERHAPS_HASH_SIP] = { "sip", .bits = 128, .needs = HASH_NEEDS_SECRET, .one = hash_sip,
                            .run = hash_sip_run },
+#endif
     [PERHAPS_HASH_NONE] = { "none", .bits = 128, .takes = PERHAPS_HASH_NBYTES, .one = hash_none,
                             .run = run_keys_none },
     [PERHAPS_HASH_CUSTOM] = { "custom", .bits = 128, .needs = HASH_NEEDS_FUNCTION,
@@ -313,15 +316,17 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
     };
     if ((unsigned)hasher->id >= PERHAPS_HASH_COUNT || !is_note(note, strlen(note)))
         return PERHAPS_ERR_ARGUMENT;
+    if (!hash_row_of(hasher)->one)
+        return PERHAPS_ERR_UNSUPPORTED;
     if (!take_secret(hasher, hashing)) {
         if (hash_row_of(hasher)->needs == HASH_NEEDS_FUNCTION)
             return PERHAPS_ERR_SECRET;
-        if (getentropy(hasher->secret, sizeof hasher->secret))
+        if (random_bytes(hasher->secret, sizeof hasher->secret))
             return PERHAPS_ERR_IO;
     }
     if (!hash_row_of(hasher)->seeded)
         hasher->seed = 0;
-    else if (!hasher->seed && getentropy(&hasher->seed, sizeof hasher->seed))
+    else if (!hasher->seed && random_bytes(&hasher->seed, sizeof hasher->seed))
         return PERHAPS_ERR_IO;
     hasher->flip = xxh3_flip(hasher->seed);
     hasher->check = check_value(hasher);
@@ -338,6 +343,8 @@ int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, const uint
     };
     hasher->flip = xxh3_flip(seed);
     if (take_secret(hasher, hashing)) {
+        if (!hash_row_of(hasher)->one)
+            return PERHAPS_ERR_UNSUPPORTED;
         hasher->ready = !check || check_value(hasher) == *check;
         return hasher->ready ? 0 : PERHAPS_ERR_SECRET;
     }

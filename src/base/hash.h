@@ -42,7 +42,7 @@ struct hash_row {
                     * anything else has a mark, which no integer has */
     bool grouped;  /* the lowest 32 bits of the mark are those of the key's group */
     enum { HASH_NEEDS_NOTHING, HASH_NEEDS_SECRET, HASH_NEEDS_FUNCTION } needs;
-    hash_function *one;
+    hash_function *one; /* NULL: this build does not have it */
 
     /* Hashes keys first .. first+n-1, which are not hashed yet: see hasher_run(). */
     void (*run)(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
@@ -69,14 +69,15 @@ bool is_note(const char *text, size_t nbytes);
 
 /* Sets up the hash of a new filter, and draws the seed or the secret if the caller gave none.
  * Returns 0; PERHAPS_ERR_SECRET (custom without a function); PERHAPS_ERR_ARGUMENT for an
- * unknown hash, or what can be no note; or PERHAPS_ERR_IO if the system gave no random
- * bytes. */
+ * unknown hash, or what can be no note; PERHAPS_ERR_UNSUPPORTED for one that this build does not
+ * have; or PERHAPS_ERR_IO if the system gave no random bytes. */
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing);
 
 /* Sets up the hash of a saved filter: id, seed and check value come from the file, the rest
  * from the caller.  'without_secret' allows a missing secret or function, and leaves 'ready'
  * false.  Returns 0; PERHAPS_ERR_SECRET if the secret or function is missing, or if the check
- * value shows that it is not the filter's; or PERHAPS_ERR_VERSION for an unknown id.  'check'
+ * value shows that it is not the filter's; PERHAPS_ERR_VERSION for an unknown id; or
+ * PERHAPS_ERR_UNSUPPORTED as above, unless it is to be opened without its secret.  'check'
  * may be NULL for a hash that needs neither: nothing is compared then. */
 int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, const uint64_t *check,
                    const struct perhaps_hashing *hashing, bool without_secret);
@@ -177,6 +178,9 @@ hash_integers hash_integers_64_scalar, hash_integers_64_avx2, hash_integers_64_a
 /* By XXH3-128, which needs the seed. */
 void hash_integers_128_avx512(const uint8_t *packed, size_t n, uint64_t seed,
                               struct keyhash *out);
+
+/* Overwrites bytes that were secret.  The compiler does not leave that out. */
+void wipe(void *bytes, size_t nbytes);
 
 /* ---- By SipHash (hash_sip.c) ------------------------------------------------------------- */
 

@@ -1,12 +1,30 @@
 /* hash_sip.c - SipHash-2-4 with 128 bits (Aumasson and Bernstein, INDOCRYPT 2012), under a
- * secret.
+ * secret.  With PERHAPS_WITHOUT_SODIUM there is no such hash.
  *
  * libsodium hashes single keys.  Vectors hash many (sip_loops.h), if they are sorted by their
  * lengths first: a vector takes as long as the longest of its keys. */
 #include "hash.h"
 #include <perhaps_fast.h>
 
+#ifdef PERHAPS_WITHOUT_SODIUM
+
+#include <string.h>
+
+void wipe(void *bytes, size_t nbytes)
+{
+    memset(bytes, 0, nbytes);
+    __asm__ volatile("" : : "r"(bytes) : "memory"); /* they may be read here */
+}
+
+#else
+
 #include <sodium/crypto_shorthash_siphash24.h>
+#include <sodium/utils.h>
+
+void wipe(void *bytes, size_t nbytes)
+{
+    sodium_memzero(bytes, nbytes);
+}
 
 enum {
     STEP = 128,   /* keys that are sorted at once */
@@ -103,3 +121,5 @@ void hash_sip_run(const struct hasher *hasher, const struct perhaps_keys *keys, 
         run_step(hasher, keys->each ? keys->each + first + at : key, some, packed, out + at);
     }
 }
+
+#endif

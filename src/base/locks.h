@@ -5,9 +5,10 @@
 #ifndef LOCKS_H
 #define LOCKS_H
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "../system/system.h"
 
 /* Takes the lock if it is free, and returns whether it was.  The plain load comes first: while
  * another thread holds the lock, waiting threads only read its cache line.  That the exchange
@@ -24,7 +25,7 @@ static inline void lock_wait(unsigned tries)
 {
     enum { PATIENCE = 1000 };
     if (tries % PATIENCE == 0)
-        sched_yield();
+        thread_yield();
 }
 
 /* Waits until the lock is free and takes it. */

@@ -2,44 +2,11 @@
 #include "memory.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "../system/system.h"
 #include "bytes.h"
-
-#define HUGE_PAGE_NBYTES ((size_t)2 << 20)
-
-static void *map_zeros(size_t nbytes)
-{
-    void *map = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return map == MAP_FAILED ? NULL : map;
-}
-
-/* From the size of a huge page on the system's allocator maps memory: the kernel zeroes a page
- * when it is first written to, so making a large filter does not take the time to zero all of
- * it.  What is smaller comes from the C library, which gives out again what was released: to
- * map and touch a page takes longer than to zero ten.
- *
- * This maps memory that begins at a multiple of that size, or returns NULL.  To reach this
- * alignment it maps one huge page more than asked, and unmaps what is too much. */
-static void *allocate_huge_pages(size_t nbytes)
-{
-    size_t size = round_up(nbytes, HUGE_PAGE_NBYTES);
-    if (size < nbytes || size + HUGE_PAGE_NBYTES < size)
-        return NULL;
-    uint8_t *map = map_zeros(size + HUGE_PAGE_NBYTES);
-    if (!map)
-        return NULL;
-    size_t before = (size_t)(-(uintptr_t)map & (HUGE_PAGE_NBYTES - 1));
-    if (before)
-        munmap(map, before);
-    if (before < HUGE_PAGE_NBYTES)
-        munmap(map + before + size, HUGE_PAGE_NBYTES - before);
-    madvise(map + before, size, MADV_HUGEPAGE); /* may fail: small pages work, but slower */
-    return map + before;
-}
 
 /* A caller's allocator may return any address and any bytes.  So the library asks it for
  * ALIGNMENT bytes more, skips 1 to ALIGNMENT bytes up to an aligned address, and writes into
@@ -61,17 +28,19 @@ static void *align(uint8_t *block)
     return block + shift;
 }
 
+/* Large blocks are pages of the system: making a large filter does not take the time to zero all
+ * of it.  What is smaller comes from the C library, which gives out again what was released: to
+ * map and touch a page takes longer than to zero ten. */
 static void *system_allocate_scratch(size_t nbytes)
 {
-    return nbytes >= HUGE_PAGE_NBYTES ? allocate_huge_pages(nbytes)
-                                      : align(malloc(nbytes + ALIGNMENT));
+    return nbytes >= PAGES_NBYTES_LEAST ? map_pages(nbytes) : align(malloc(nbytes + ALIGNMENT));
 }
 
 static void *system_allocate(void *context, size_t nbytes)
 {
     void *memory = system_allocate_scratch(nbytes);
     (void)context;
-    if (memory && nbytes < HUGE_PAGE_NBYTES)
+    if (memory && nbytes < PAGES_NBYTES_LEAST)
         memset(memory, 0, nbytes);
     return memory;
 }
@@ -80,8 +49,8 @@ static void system_release(void *context, void *memory, size_t nbytes)
 {
     uint8_t *bytes = memory;
     (void)context;
-    if (nbytes >= HUGE_PAGE_NBYTES)
-        munmap(memory, round_up(nbytes, HUGE_PAGE_NBYTES));
+    if (nbytes >= PAGES_NBYTES_LEAST)
+        unmap_pages(memory, nbytes);
     else
         free(bytes - bytes[-1]);
 }
@@ -154,40 +123,4 @@ void *relocate(const struct perhaps_allocator *allocator, const struct mover *mo
     if (shift_of(block) != before)
         memmove(block + shift_of(block), block + before, (size_t)nbytes);
     return align(block);
-}
-
-/* Returns how many bytes on huge pages a line of /proc/self/smaps tells of, such as
- * "AnonHugePages: 2048 kB"; 0 for other lines. */
-static uint64_t huge_pages_in_line(const char *line)
-{
-    static const char *const names[] = { "AnonHugePages:", "ShmemPmdMapped:",
-                                         "FilePmdMapped:" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strncmp(line, names[i], strlen(names[i])))
-            return 1024 * strtoull(line + strlen(names[i]), NULL, 10);
-    return 0;
-}
-
-uint64_t huge_nbytes(const void *memory, uint64_t nbytes)
-{
-    uintptr_t from = (uintptr_t)memory, to = from + (uintptr_t)nbytes;
-    int saved = errno;
-    FILE *maps = nbytes < HUGE_PAGE_NBYTES ? NULL : fopen("/proc/self/smaps", "re");
-    char line[512];
-    bool inside = false;
-    uint64_t sum = 0;
-    while (maps && fgets(line, sizeof line, maps)) {
-        char *dash, *rest;
-        uintptr_t begin = (uintptr_t)strtoull(line, &dash, 16);
-        if (dash > line && *dash == '-') { /* a new mapping begins: "7f00-7f40 rw-p ..." */
-            uintptr_t end = (uintptr_t)strtoull(dash + 1, &rest, 16);
-            inside = begin < to && from < end;
-        } else if (inside) {
-            sum += huge_pages_in_line(line);
-        }
-    }
-    if (maps)
-        fclose(maps);
-    errno = saved;
-    return sum < nbytes ? sum : nbytes; /* the kernel may join a neighbour to this mapping */
 }

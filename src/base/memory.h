@@ -37,8 +37,4 @@ struct mover {
 void *relocate(const struct perhaps_allocator *allocator, const struct mover *mover,
                void *memory, uint64_t nbytes);
 
-/* Returns how many bytes of this memory lie on huge pages; 0 if the system does not tell.
- * Reads /proc/self/smaps, which takes milliseconds in a large process. */
-uint64_t huge_nbytes(const void *memory, uint64_t nbytes);
-
 #endif

@@ -7,6 +7,10 @@
 
 #include <perhaps.h>
 
+#define LN_2   0.693147180559945309417
+#define LN_10  2.302585092994045684018
+#define LOG2_E 1.442695040888963407360
+
 /* The key limit of a filter in which copies cost nothing, or that grows.  No counter reaches
  * it, and sums of a few such limits do not overflow. */
 #define KEYS_UNLIMITED (UINT64_MAX / 4)

@@ -12,7 +12,7 @@
 void against_begin(perhaps_builder *b)
 {
     struct pile_options options = b->pile.options;
-    pthread_mutex_init(&b->lock, NULL);
+    mutex_begin(&b->lock);
     if (has_groups(b)) {
         grouped_begin(b);
         return;
@@ -27,7 +27,7 @@ void against_end(perhaps_builder *b)
     perhaps_free(b->first);
     grouped_end(b);
     pile_end(&b->others);
-    pthread_mutex_destroy(&b->lock);
+    mutex_end(&b->lock);
 }
 
 /* Returns of how many bits a row of the first part is. */
@@ -88,10 +88,10 @@ int perhaps_builder_add_others(perhaps_builder *b, const struct perhaps_keys *ke
     if (b->finished || hasher_accepts(&b->hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
     const bool groups = has_groups(b);
-    pthread_mutex_lock(&b->lock);
+    mutex_take(&b->lock);
     int error = groups ? grouped_count_listed(b) : need_first(b);
     b->nothers += groups ? 0 : keys->count;
-    pthread_mutex_unlock(&b->lock);
+    mutex_release(&b->lock);
     for (size_t at = 0; at < keys->count && !error; at += BATCH_STEP) {
         size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
         hasher_run(&b->hasher, keys, at, n, hash);

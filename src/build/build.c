@@ -6,10 +6,7 @@
  * is not known how many there will be (sized.c). */
 #include "builder.h"
 
-#include <sodium/utils.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../base/memory.h"
 
@@ -33,7 +30,7 @@ static int choose_groups(const struct perhaps_options *options, struct perhaps_h
         return 0;
     if (!nbytes || nbytes > UINT8_MAX || hashing->hash != PERHAPS_HASH_XXH3)
         return PERHAPS_ERR_ARGUMENT;
-    if (!hashing->seed && getentropy(&hashing->seed, sizeof hashing->seed))
+    if (!hashing->seed && random_bytes(&hashing->seed, sizeof hashing->seed))
         return PERHAPS_ERR_IO;
     hashing->hash = PERHAPS_HASH_GROUPED;
     hashing->seed = (hashing->seed & ~(uint64_t)UINT8_MAX) | nbytes;
@@ -69,7 +66,7 @@ static int begin_waiting(perhaps_builder *b, const struct geometry *g)
         memcpy(b->folder, folder, strlen(folder) + 1);
     }
     builder_begin_pile(b);
-    pthread_rwlock_init(&b->moving, NULL);
+    rwlock_begin(&b->moving);
     if (has_others(b))
         against_begin(b);
     return 0;
@@ -124,12 +121,12 @@ void perhaps_builder_free(perhaps_builder *b)
         against_end(b);
     if (b->kind) {
         pile_end(&b->pile);
-        pthread_rwlock_destroy(&b->moving);
+        rwlock_end(&b->moving);
     }
     if (b->folder)
         release(&b->allocator, b->folder, strlen(b->folder) + 1);
     struct perhaps_allocator allocator = b->allocator;
-    sodium_memzero(b->hasher.secret, sizeof b->hasher.secret);
+    wipe(b->hasher.secret, sizeof b->hasher.secret);
     release(&allocator, b, sizeof *b);
 }
 
@@ -272,8 +269,8 @@ static int put_in_file(void *context, perhaps_filter *f, struct plan *plan)
 /* Returns whether the header can be written last: there is no file, or a regular one. */
 static bool can_seek(const char *path)
 {
-    struct stat st;
-    return stat(path, &st) || S_ISREG(st.st_mode);
+    struct file_info file;
+    return look_at_path(path, &file) || file.type == FILE_REGULAR;
 }
 
 static int save(perhaps_builder *b, const char *path, bool fresh)

@@ -6,7 +6,6 @@
 #include <perhaps_build.h>
 #include <perhaps_embed.h>
 #include <perhaps_file.h>
-#include <pthread.h>
 
 #include "../core/plan.h"
 #include "../pile/pile.h"
@@ -32,7 +31,7 @@ struct perhaps_builder {
 
     /* If there is no file, the keys of the pile go to 'filter' when it takes too much memory.
      * Those who put keys on the pile share this lock; who uses the filter has it alone. */
-    pthread_rwlock_t moving;
+    struct rwlock moving;
     uint64_t moved;  /* how many keys were given to that filter, or from the pile to it */
     uint64_t folded; /* by what factor it was folded */
 
@@ -40,7 +39,7 @@ struct perhaps_builder {
     uint64_t done, total; /* for progress() */
 
     /* For a kind that is exact against others. */
-    pthread_mutex_t lock;
+    struct mutex lock;
     perhaps_filter *first; /* part of all listed keys; NULL: not built yet */
     struct pile others;    /* those that the first part takes for listed; a value of 1 */
     uint64_t nothers;

@@ -7,7 +7,6 @@
  * have if the keys were added as they come. */
 #include <stdatomic.h>
 
-#include "../base/host.h"
 #include "../base/memory.h"
 #include "../filter/counters.h"
 #include "builder.h"

@@ -119,9 +119,9 @@ int grouped_add_others(perhaps_builder *b, const struct keyhash *keys, size_t n)
         records[2 * i] = keys[i].place;
         records[2 * i + 1] = keys[i].mark;
     }
-    pthread_mutex_lock(&b->lock);
+    mutex_take(&b->lock);
     int error = count_others(b, keys, n);
-    pthread_mutex_unlock(&b->lock);
+    mutex_release(&b->lock);
     if (!error)
         error = pile_add(&b->others, records, n);
     return !error && pile_is_over(&b->others) ? PERHAPS_ERR_FULL : error;

@@ -153,10 +153,10 @@ static int add_moved(perhaps_builder *b, const struct perhaps_keys *keys)
             hasher_run(&b->hasher, keys, at + i, n - i < BATCH_STEP ? n - i : BATCH_STEP,
                        hash + i);
         const struct perhaps_keys hashed = perhaps_keys_hashed((const void *)hash, n);
-        pthread_rwlock_wrlock(&b->moving);
+        rwlock_take(&b->moving);
         error = builder_note(b, b->error ? 0 : sized_add(b, &hashed));
         b->moved += n;
-        pthread_rwlock_unlock(&b->moving);
+        rwlock_release(&b->moving);
     }
     return error;
 }
@@ -164,9 +164,9 @@ static int add_moved(perhaps_builder *b, const struct perhaps_keys *keys)
 /* Makes room for keys that come later. */
 static int make_room(perhaps_builder *b)
 {
-    pthread_rwlock_wrlock(&b->moving);
+    rwlock_take(&b->moving);
     int error = builder_note(b, !b->error && pile_is_over(&b->pile) ? move(b) : 0);
-    pthread_rwlock_unlock(&b->moving);
+    rwlock_release(&b->moving);
     return error;
 }
 
@@ -174,12 +174,12 @@ int sized_pile_keys(perhaps_builder *b, const struct perhaps_keys *keys, const u
 {
     if (hasher_accepts(&b->hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
-    pthread_rwlock_rdlock(&b->moving);
+    rwlock_share(&b->moving);
     const bool moved = b->moved > 0;
     int error = builder_note(b, 0);
     if (!error && !moved)
         error = builder_pile_keys(b, &b->pile, keys, value);
-    pthread_rwlock_unlock(&b->moving);
+    rwlock_unshare(&b->moving);
     if (error)
         return error;
     return moved ? add_moved(b, keys) : pile_is_over(&b->pile) ? make_room(b) : 0;

@@ -1,5 +1,4 @@
 /* create.c - the public calls that make an empty filter, planned or like another one. */
-#include <sodium/utils.h>
 
 #include "../filter/filter.h"
 #include "plan.h"
@@ -25,7 +24,7 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
         error = filter_new(kind, &g, &hasher, options, filter);
     if (!error && !(options->needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT)))
         filter_become_set(*filter);
-    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    wipe(hasher.secret, sizeof hasher.secret);
     return error;
 }
 
@@ -63,6 +62,6 @@ int perhaps_create_like(const perhaps_filter *model, const struct perhaps_hashin
         error = filter_new_like(model, &hasher, allocator, model->shared, filter);
     if (!error && model->is_set)
         filter_become_set(*filter);
-    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    wipe(hasher.secret, sizeof hasher.secret);
     return error;
 }

@@ -5,6 +5,7 @@
 #include "../filter/counted.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
+#include "../system/system.h"
 
 /* Returns the size of the bodies of a filter and its parts, with what they take to grow. */
 static uint64_t bodies_nbytes(const perhaps_filter *f)

@@ -13,7 +13,6 @@
  * Parts of a composite do not compute their fpr.  Crafted keys would fill a layer that holds
  * hardly any keys, and the chain would then have to refuse all keys, or to grow for a few. */
 #include <math.h>
-#include <sched.h>
 
 #include "../base/compiler.h"
 #include "../base/locks.h"
@@ -174,7 +173,7 @@ static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unl
         if (!again)
             return error;
         if (!sure)
-            sched_yield();
+            thread_yield();
     }
 }
 

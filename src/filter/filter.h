@@ -81,8 +81,10 @@ struct perhaps_filter {
     uint8_t limit_lock;   /* of a shared filter: taken near the key limit, and to grow */
 };
 
-/* A program may keep a million small filters, and each has such a struct. */
-_Static_assert(sizeof(void *) > 8 || sizeof(struct perhaps_filter) <= 440, "filters are small");
+/* A program may keep a million small filters, and each has such a struct.  (On Windows, where a
+ * long has 4 bytes, bits of different types share no byte.) */
+_Static_assert(sizeof(struct perhaps_filter) <= (sizeof(long) == sizeof(void *) ? 440 : 480),
+               "filters are small");
 
 /* ---- life.c ---------------------------------------------------------------------------- */
 

@@ -3,8 +3,6 @@
 #ifndef HOOKS_H
 #define HOOKS_H
 
-#include <sys/types.h>
-
 #include "../base/keyhash.h"
 #include <perhaps.h>
 
@@ -20,7 +18,7 @@ struct mapping {
     size_t pages_offset; /* where the pages begin that have checksums */
     size_t table_offset; /* where they end and the table of checksums begins; or counters */
     int fd;              /* MAPPED_IN_PLACE: of the file; its lock is held by it */
-    pid_t process;       /* which process opened it */
+    long process;        /* which process opened it */
     enum mapped_how how : 8;
     bool small : 1; /* one checksum is for the whole file, and it has one page */
     bool large : 1; /* so batches have the system read pages before */

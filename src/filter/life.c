@@ -1,5 +1,4 @@
 /* life.c - makes, copies, clears and releases filters. */
-#include <sodium/utils.h>
 #include <string.h>
 
 #include "counters.h"
@@ -282,7 +281,7 @@ void perhaps_free(perhaps_filter *f)
         release(&f->allocator, holding_of(f), filter_writers_nbytes(f));
     if (note_nbytes(f))
         release(&f->allocator, (char *)f->hasher.note, note_nbytes(f));
-    sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
+    wipe(f->hasher.secret, sizeof f->hasher.secret);
     struct perhaps_allocator allocator = f->allocator;
     release(&allocator, f, sizeof *f);
 }
@@ -381,10 +380,10 @@ static perhaps_filter *relocate_struct(perhaps_filter *f, const struct mover *mo
     bool counts_here = f->counters == &f->own_counters;
     uint8_t secret[sizeof f->hasher.secret];
     memcpy(secret, f->hasher.secret, sizeof secret);
-    sodium_memzero(f->hasher.secret, sizeof secret);
+    wipe(f->hasher.secret, sizeof secret);
     f = relocate(&allocator, mover, f, sizeof *f);
     memcpy(f->hasher.secret, secret, sizeof secret);
-    sodium_memzero(secret, sizeof secret);
+    wipe(secret, sizeof secret);
     if (counts_here)
         f->counters = &f->own_counters;
     return f;

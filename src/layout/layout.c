@@ -4,7 +4,6 @@
  * may come from an enemy's server, just as a header may come from an enemy's file.  The same
  * two validators check both: the kind's set_geometry() and hasher_restore(). */
 #include <math.h>
-#include <sodium/utils.h>
 #include <string.h>
 
 #include "../base/bytes.h"
@@ -74,7 +73,7 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
     error = hasher_create(&hasher, &options->hashing);
     if (!error)
         error = make(kind, &g, &hasher, options->allocator, layout);
-    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    wipe(hasher.secret, sizeof hasher.secret);
     return error;
 }
 
@@ -114,7 +113,8 @@ int perhaps_layout_restore(const struct perhaps_description *d,
     int error = check_description(d, &kind, &g);
     if (!error && !kind_takes_hash(kind, (uint32_t)d->hash))
         error = PERHAPS_ERR_ARGUMENT;
-    if (!error && !is_note(d->note, strnlen(d->note, sizeof d->note)))
+    const char *end = memchr(d->note, '\0', sizeof d->note);
+    if (!error && (!end || !is_note(d->note, (size_t)(end - d->note))))
         error = PERHAPS_ERR_ARGUMENT;
     if (error)
         return error;
@@ -123,7 +123,7 @@ int perhaps_layout_restore(const struct perhaps_description *d,
     hasher.note = d->note;
     if (!error)
         error = make(kind, &g, &hasher, NULL, layout);
-    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    wipe(hasher.secret, sizeof hasher.secret);
     return error;
 }
 
@@ -141,7 +141,7 @@ void perhaps_layout_free(perhaps_layout *layout)
 {
     if (!layout)
         return;
-    sodium_memzero(layout->hasher.secret, sizeof layout->hasher.secret);
+    wipe(layout->hasher.secret, sizeof layout->hasher.secret);
     struct perhaps_allocator allocator = layout->allocator;
     release(&allocator, layout, sizeof *layout);
 }

@@ -2,15 +2,11 @@
 #include "pile.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "../base/fd.h"
-#include "../base/host.h"
 #include "../base/memory.h"
 
 /* The stage begins small, so that few keys take little memory, and grows as long as the pile is
@@ -48,7 +44,7 @@ void pile_begin(struct pile *p, const struct pile_options *options)
                         .threads = options->threads,
                         .is_small = true,
                         .fd = -1 };
-    pthread_mutex_init(&p->lock, NULL);
+    mutex_begin(&p->lock);
 }
 
 /* Asks the host for what the options do not say.  That takes as long as some thousand keys, so
@@ -84,8 +80,8 @@ static int note(struct pile *p, int error)
 
 const char *pile_folder(const struct pile *p)
 {
-    const char *folder = p->options.folder ? p->options.folder : getenv("TMPDIR");
-    return folder && *folder ? folder : "/tmp";
+    const char *folder = p->options.folder;
+    return folder && *folder ? folder : temporary_folder();
 }
 
 /* Opens the file, under the lock. */
@@ -147,9 +143,9 @@ static uint64_t kept_most(const struct pile *p)
 
 bool pile_is_over(struct pile *p)
 {
-    pthread_mutex_lock(&p->lock);
+    mutex_take(&p->lock);
     bool over = p->options.in_memory && p->kept_nbytes > kept_most(p);
-    pthread_mutex_unlock(&p->lock);
+    mutex_release(&p->lock);
     return over;
 }
 
@@ -215,22 +211,22 @@ static uint64_t kept_room(const struct pile *p)
 static uint64_t *take_room(struct pile *p, uint64_t room)
 {
     uint64_t *records = NULL;
-    pthread_mutex_lock(&p->lock);
+    mutex_take(&p->lock);
     bool stays = p->kept_nbytes + room * record_nbytes(p) <= kept_most(p);
     if (!stays && room == p->spare_room && p->nspare)
         records = p->spare[--p->nspare];
-    pthread_mutex_unlock(&p->lock);
+    mutex_release(&p->lock);
     return records ? records : allocate_scratch(&p->options.allocator, room * record_nbytes(p));
 }
 
 /* Gives back room for records, which may be used again. */
 static void give_room(struct pile *p, uint64_t *records, uint64_t room)
 {
-    pthread_mutex_lock(&p->lock);
+    mutex_take(&p->lock);
     bool keeps = records && room == p->spare_room && p->nspare < PILE_SPARES;
     if (keeps)
         p->spare[p->nspare++] = records;
-    pthread_mutex_unlock(&p->lock);
+    mutex_release(&p->lock);
     if (!keeps)
         release(&p->options.allocator, records, room * record_nbytes(p));
 }
@@ -245,10 +241,10 @@ static void release_spares(struct pile *p)
 static int note_later(struct pile *p, int error)
 {
     int reason = errno;
-    pthread_mutex_lock(&p->lock);
+    mutex_take(&p->lock);
     errno = reason;
     error = note(p, error);
-    pthread_mutex_unlock(&p->lock);
+    mutex_release(&p->lock);
     return error;
 }
 
@@ -267,9 +263,9 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
     }
     give_room(p, stage, room);
     if (!error) {
-        pthread_mutex_lock(&p->lock);
+        mutex_take(&p->lock);
         error = enter_run(p, &run, &spills);
-        pthread_mutex_unlock(&p->lock);
+        mutex_release(&p->lock);
         entered = !error;
     }
     if (entered && spills)
@@ -366,12 +362,12 @@ int pile_add(struct pile *p, const uint64_t *records, size_t n)
 {
     int error = 0;
     while (n && !error) {
-        pthread_mutex_lock(&p->lock);
+        mutex_take(&p->lock);
         size_t copied = copy_to_stage(p, records, n);
         uint64_t *full = take_full_stage(p);
         uint64_t nfull = p->nstage, room = p->stage_room;
         error = note(p, 0);
-        pthread_mutex_unlock(&p->lock);
+        mutex_release(&p->lock);
         if (full)
             error = make_run(p, full, nfull, room);
         records += copied * p->options.words;
@@ -420,8 +416,8 @@ void pile_end(struct pile *p)
     release(allocator, p->stage, p->stage_room * record_nbytes(p));
     release_spares(p);
     if (p->fd >= 0)
-        close(p->fd);
-    pthread_mutex_destroy(&p->lock);
+        close_file(p->fd);
+    mutex_end(&p->lock);
 }
 
 /* Lays out 'nruns' runs of 'nbytes' each as enter_run() does: keeps as many as fit, and returns
@@ -577,7 +573,7 @@ void pile_forget(const struct pile *p, unsigned range)
         const struct run *run = &p->runs[i];
         uint64_t nbytes = run->records ? 0 : range_offset(p, run, range);
         if (nbytes) /* 0 would mean all of the file */
-            (void)posix_fadvise(p->fd, (off_t)run->offset, (off_t)nbytes, POSIX_FADV_DONTNEED);
+            forget_bytes(p->fd, run->offset, nbytes);
     }
 }
 

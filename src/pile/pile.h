@@ -14,10 +14,23 @@
 #ifndef PILE_H
 #define PILE_H
 
-#include <pthread.h>
-
-#include <perhaps.h>
+#include <perhaps_build.h>
 #include <perhaps_embed.h>
+
+#include "../system/system.h"
+
+/* Returns how much memory to use if the caller does not say. */
+static inline uint64_t memory_by_default(void)
+{
+    return perhaps_host_memory_nbytes() / 4;
+}
+
+/* Returns how many threads to use: those that were asked for, or if that is 0 as many as this
+ * process may. */
+static inline unsigned threads_or_all(unsigned asked)
+{
+    return asked ? asked : perhaps_host_threads();
+}
 
 /* A range is the records whose places have the same PILE_BITS highest bits. */
 enum { PILE_BITS = 12, PILE_RANGES = 1 << PILE_BITS };
@@ -58,7 +71,7 @@ struct pile {
     uint64_t nrecords;
     uint64_t spilled_nbytes; /* how many bytes are in the file */
 
-    pthread_mutex_t lock;   /* of all that follows, as long as records are added */
+    struct mutex lock;      /* of all that follows, as long as records are added */
     uint64_t memory_nbytes; /* as in the options, or, once the pile is not small, of the host */
     unsigned threads;       /* likewise */
     uint64_t *stage;        /* records that are in no run yet */

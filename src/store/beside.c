@@ -1,7 +1,6 @@
 /* beside.c - where the journal of a live file lies, and who has it. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "journal.h"
@@ -15,20 +14,20 @@ int journal_is_busy(void)
 
 static void name_journal(const char *file, char beside[BESIDE_MAX])
 {
-    stpcpy(stpcpy(beside, file), JOURNAL_SUFFIX);
+    snprintf(beside, BESIDE_MAX, "%s%s", file, JOURNAL_SUFFIX);
 }
 
-int find_journal(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX])
+int find_journal(const char *path, char file[PATH_NBYTES_MOST], char beside[BESIDE_MAX])
 {
-    if (!realpath(path, file))
+    if (real_path(path, file))
         return PERHAPS_ERR_IO;
     name_journal(file, beside);
     return 0;
 }
 
-int find_place(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX])
+int find_place(const char *path, char file[PATH_NBYTES_MOST], char beside[BESIDE_MAX])
 {
-    if (strlen(path) >= PATH_MAX) {
+    if (strlen(path) >= PATH_NBYTES_MOST) {
         errno = ENAMETOOLONG;
         return PERHAPS_ERR_IO;
     }
@@ -63,11 +62,11 @@ bool file_has_point(const char *file, const struct journal_point *one,
 {
     uint8_t bytes[HEADER_NBYTES] = { 0 };
     uint64_t done;
-    const int fd = open_at_once(file, O_RDONLY);
+    const int fd = open_at_once(file, false);
     if (fd < 0)
         return !is_gone();
     const int error = read_some(fd, bytes, sizeof bytes, 0, &done);
-    close_keeping_errno(fd);
+    close_file(fd);
     if (error && errno != ESPIPE && errno != EISDIR) /* which tell that it is another one */
         return true;
     const struct journal_point point = container_journal(bytes);
@@ -78,10 +77,11 @@ bool file_has_point(const char *file, const struct journal_point *one,
 bool journal_is_beside(const char *file, const char *beside, int fd,
                        const struct journal_point *one, const struct journal_point *other)
 {
-    struct stat here, there;
+    struct file_info here, there;
     const int saved = errno;
-    bool is =
-        !fstat(fd, &here) && !stat(beside, &there) ? is_same_file(&here, &there) : !is_gone();
+    bool is = !look_at_fd(fd, &here) && !look_at_path(beside, &there)
+                  ? is_same_file(&here, &there)
+                  : !is_gone();
     is = is && file_has_point(file, one, other);
     errno = saved;
     return is;

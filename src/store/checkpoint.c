@@ -8,10 +8,7 @@
  * After a crash between 2 and 3 the old journal tells of records that F has: their numbers say
  * so, and they are not done again.  At every moment F.journal has all records that F lacks. */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "../base/memory.h"
 #include "record.h"
@@ -40,9 +37,9 @@ static int begin_journal(const struct journal *j, struct draft *draft,
                          const struct journal_begin *begin)
 {
     uint8_t header[JOURNAL_HEADER_NBYTES];
-    struct stat st;
-    if (draft_open(draft, j->beside) || stat(j->path, &st) || draft_keep_owner(draft, &st) ||
-        lock_file(draft->fd, LOCK_EX | LOCK_NB))
+    struct file_info file;
+    if (draft_open(draft, j->beside) || look_at_path(j->path, &file) ||
+        give_owner(draft->fd, &file) || lock_alone(draft->fd))
         return PERHAPS_ERR_IO;
     journal_header(header, begin);
     return write_at(draft->fd, header, sizeof header, 0);
@@ -53,7 +50,7 @@ static int begin_journal(const struct journal *j, struct draft *draft,
 static int exchange(struct journal *j, struct draft *draft, uint64_t tail, uint64_t copied)
 {
     while (j->writing || j->syncing)
-        pthread_cond_wait(&j->moved, &j->lock);
+        condition_wait(&j->moved, &j->lock);
     if (j->failed)
         return journal_broken(j);
     uint64_t shift = tail - JOURNAL_HEADER_NBYTES;
@@ -62,7 +59,7 @@ static int exchange(struct journal *j, struct draft *draft, uint64_t tail, uint6
         error = draft_finish(draft, j->beside, false);
     if (error)
         return error;
-    close(j->fd); /* and with it the lock of a file that has no name any more */
+    close_file(j->fd); /* and with it the lock of a file that has no name any more */
     j->fd = draft->fd;
     j->end = j->reserved = j->end - shift;
     j->synced = j->written;
@@ -79,9 +76,9 @@ static int renew(struct journal *j, const struct journal_begin *begin, uint64_t 
     uint64_t copied = tail;
     for (int i = 0; i < 8 && !whole && !error; i++) { /* most of it while others record */
         uint64_t end = j->writing ? copied : j->end;
-        pthread_mutex_unlock(&j->lock);
+        mutex_release(&j->lock);
         error = copy_frames(j, draft.fd, copied, end, JOURNAL_HEADER_NBYTES + copied - tail);
-        pthread_mutex_lock(&j->lock);
+        mutex_take(&j->lock);
         copied = end;
     }
     if (!error)
@@ -112,11 +109,11 @@ static int save(struct journal *j, const perhaps_filter *f)
 static int save_copy(struct journal *j, const perhaps_filter *copy)
 {
     int error = journal_sync_to(j, j->copied.sequence);
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     if (!error)
         error = save(j, copy);
     int reason = errno;
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     errno = reason;
     return error;
 }
@@ -128,7 +125,7 @@ static int ended(struct journal *j, int error)
     j->error = error;
     j->try_at = j->error ? j->end + j->limit / 4 : j->limit;
     j->saving = false;
-    pthread_cond_broadcast(&j->moved);
+    condition_wake(&j->moved);
     errno = j->reason;
     return j->error;
 }
@@ -165,7 +162,7 @@ int checkpoint_other(struct journal *j, const struct content *content)
 {
     struct content live = *content;
     live.point = &j->copied;
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     journal_begin_branch(j);
     j->closes = true;
     int error = journal_sync_whole(j);
@@ -175,7 +172,7 @@ int checkpoint_other(struct journal *j, const struct content *content)
         error = renew_behind(j, content_put(&live, j->path), j->end, true);
     }
     int reason = errno;
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     errno = reason;
     return error;
 }
@@ -185,25 +182,14 @@ int checkpoint_other(struct journal *j, const struct content *content)
 static void *save_in_thread(void *journal)
 {
     struct journal *j = journal;
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     int error = renew_behind(j, save_copy(j, j->copy), j->tail, false);
     perhaps_filter *copy = j->copy;
     j->copy = NULL;
     ended(j, error);
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     perhaps_free(copy);
     return NULL;
-}
-
-/* Begins a thread that no signal interrupts: those are for the program's own threads. */
-static int begin_thread(struct journal *j)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&j->thread, NULL, save_in_thread, j);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
 }
 
 /* Joins a thread that has come to its end, or soon will. */
@@ -212,16 +198,16 @@ static void join(struct journal *j)
     if (!j->has_thread)
         return;
     j->has_thread = false;
-    pthread_t thread = j->thread;
-    pthread_mutex_unlock(&j->lock);
-    pthread_join(thread, NULL);
-    pthread_mutex_lock(&j->lock);
+    struct thread thread = j->thread;
+    mutex_release(&j->lock);
+    thread_join(&thread);
+    mutex_take(&j->lock);
 }
 
 void checkpoint_wait(struct journal *j)
 {
     while (j->saving)
-        pthread_cond_wait(&j->moved, &j->lock);
+        condition_wait(&j->moved, &j->lock);
     join(j);
 }
 
@@ -229,7 +215,7 @@ int checkpoint_now(struct journal *j)
 {
     checkpoint_wait(j);
     while (j->saving) /* another one was waiting, too */
-        pthread_cond_wait(&j->moved, &j->lock);
+        condition_wait(&j->moved, &j->lock);
     if (j->failed)
         return journal_broken(j);
     j->saving = true;
@@ -247,7 +233,7 @@ static void begin_to_save(struct journal *j)
         error = filter_copy(f, &f->hasher, &f->allocator, false, &j->copy);
     note_point(j);
     j->tail = j->end;
-    j->has_thread = !error && begin_thread(j) == 0;
+    j->has_thread = !error && thread_start(&j->thread, save_in_thread, j);
     if (j->has_thread)
         return;
     perhaps_free(j->copy);
@@ -272,6 +258,6 @@ int checkpoint_if_due(struct journal *j)
     if (j->end / 2 < j->limit)
         return 0;
     while (j->saving)
-        pthread_cond_wait(&j->moved, &j->lock);
+        condition_wait(&j->moved, &j->lock);
     return j->end / 2 < j->limit ? 0 : checkpoint_now(j);
 }

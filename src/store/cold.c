@@ -11,11 +11,8 @@
  * key that is in vain, for as many as there are pages it pays.  So for a while it reads nothing
  * around; and when so many keys were asked for that the file could have been read through
  * meanwhile, it does again. */
-#define _GNU_SOURCE 1
-
+#include <errno.h>
 #include <math.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "../base/bytes.h"
 #include "../base/sample.h"
@@ -73,16 +70,6 @@ void reads_each(const perhaps_filter *f, const struct keyhash *key, visit_bytes 
 }
 
 /* ---- Is it cold? ------------------------------------------------------------------------- */
-
-/* Returns for how many page faults of this thread a disk was read. */
-static long disk_faults(void)
-{
-    struct rusage usage = { 0 };
-    const int saved = errno;
-    if (getrusage(RUSAGE_THREAD, &usage))
-        errno = saved;
-    return usage.ru_majflt;
-}
 
 static void touch(const uint8_t *const *at, size_t n)
 {
@@ -153,24 +140,14 @@ bool perhaps_is_cold(const perhaps_filter *f)
 
 /* ---- Name pages -------------------------------------------------------------------------- */
 
-static void advise(const struct mapping *m, int order)
-{
-    const int saved = errno;
-    madvise(m->file, m->file_nbytes, order);
-    errno = saved;
-}
-
 /* Has the system begin to read these bytes of the file.  Returns whether it does that. */
 static bool name_bytes(const struct mapping *m, uint64_t at, uint64_t end)
 {
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    const int saved = errno;
     bool ok = true;
-    for (at &= ~(page - 1); at < end && ok; at += PIECE_NBYTES) {
+    for (at &= ~(uint64_t)(UNIT_NBYTES - 1); at < end && ok; at += PIECE_NBYTES) {
         const uint64_t left = end - at;
-        ok = !madvise(m->file + at, left < PIECE_NBYTES ? left : PIECE_NBYTES, MADV_WILLNEED);
+        ok = map_fetch(m->file, at, left < PIECE_NBYTES ? left : PIECE_NBYTES);
     }
-    errno = saved;
     return ok;
 }
 
@@ -264,10 +241,9 @@ static bool notes_begin(struct notes *notes, const perhaps_filter *f, size_t n)
     const size_t hashes = nkeys * sizeof(struct keyhash), words = nkeys * sizeof(uint64_t);
     const size_t ranges = NAMED_MOST * sizeof(uint64_t), all = hashes + words + 2 * ranges;
     const int saved = errno;
-    uint8_t *memory =
-        mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *memory = map_pages(all);
     errno = saved;
-    if (memory == MAP_FAILED)
+    if (!memory)
         return false;
     *notes = (struct notes){ .f = f };
     notes->range = (void *)memory;
@@ -282,7 +258,7 @@ static bool notes_begin(struct notes *notes, const perhaps_filter *f, size_t n)
 void cold_forget(struct fetched *keys)
 {
     if (keys->memory)
-        munmap(keys->memory, keys->memory_nbytes);
+        unmap_pages(keys->memory, keys->memory_nbytes);
 }
 
 /* ---- The calls of a mapping -------------------------------------------------------------- */
@@ -325,15 +301,7 @@ static double singles_left(const struct mapping *m)
 
 static bool fits_memory(const struct mapping *m)
 {
-    const double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    return (double)m->file_nbytes < memory / 2;
-}
-
-/* Reads all of the file, or leaves it to the page faults where the system cannot. */
-static void read_through(const struct mapping *m)
-{
-    enum { POPULATE_READ = 22 }; /* MADV_POPULATE_READ, which old headers do not have */
-    advise(m, POPULATE_READ);
+    return m->file_nbytes < ram_nbytes() / 2;
 }
 
 /* Keys in the order of the file need nothing named where it is read through: the system reads
@@ -357,7 +325,7 @@ size_t cold_fetch(const perhaps_filter *f, const struct perhaps_keys *keys, size
     if (through)
         cold_read_through(f);
     if (through && !sorted)
-        read_through(m);
+        (void)map_read(m->file, 0, m->file_nbytes); /* or the page faults do */
     if ((through && !sorted) || !notes_begin(&notes, f, n))
         return n;
     note_keys(&notes, keys, first, n);
@@ -387,7 +355,7 @@ void cold_be_patient(perhaps_filter *f)
     if (!m->large)
         return;
     m->singles_left = (uint32_t)all_singles(m);
-    advise(m, MADV_RANDOM);
+    map_advise(m->file, m->file_nbytes, MAP_AT_RANDOM);
     filter_bind(f);
 }
 
@@ -397,7 +365,7 @@ void cold_read_through(const perhaps_filter *f)
     if (!__atomic_load_n(&m->singles_left, __ATOMIC_RELAXED))
         return;
     __atomic_store_n(&m->singles_left, 0, __ATOMIC_RELAXED);
-    advise(m, MADV_NORMAL);
+    map_advise(m->file, m->file_nbytes, MAP_AS_USUAL);
 }
 
 /* Threads that count at the same moment may count one key: it does not matter. */

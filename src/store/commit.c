@@ -23,7 +23,7 @@ int journal_broke(struct journal *j)
 {
     if (!j->failed)
         j->failed = errno;
-    pthread_cond_broadcast(&j->moved);
+    condition_wake(&j->moved);
     return journal_broken(j);
 }
 
@@ -47,7 +47,7 @@ void journal_begin_branch(struct journal *j)
 int journal_write_frame(struct journal *j, bool whole)
 {
     while (j->writing)
-        pthread_cond_wait(&j->moved, &j->lock);
+        condition_wait(&j->moved, &j->lock);
     struct frame *frame = &j->frames[j->active];
     if (j->failed)
         return journal_broken(j);
@@ -61,14 +61,14 @@ int journal_write_frame(struct journal *j, bool whole)
     j->end += nbytes;
     j->writing = true;
     if (!whole)
-        pthread_mutex_unlock(&j->lock);
+        mutex_release(&j->lock);
     int error = write_at(j->fd, frame->bytes, nbytes, at), reason = errno;
     if (!whole)
-        pthread_mutex_lock(&j->lock);
+        mutex_take(&j->lock);
     j->writing = false;
     if (!error)
         j->written = last;
-    pthread_cond_broadcast(&j->moved);
+    condition_wake(&j->moved);
     errno = reason;
     return error ? journal_broke(j) : 0;
 }
@@ -79,7 +79,7 @@ int journal_sync_to(struct journal *j, uint64_t sequence)
         return look_beside(j);
     while (!j->failed && j->synced < sequence) {
         if (j->syncing) {
-            pthread_cond_wait(&j->moved, &j->lock);
+            condition_wait(&j->moved, &j->lock);
             continue;
         }
         j->syncing = true;
@@ -88,10 +88,10 @@ int journal_sync_to(struct journal *j, uint64_t sequence)
             failed = journal_write_frame(j, false);
         uint64_t written = j->written;
         if (!failed) {
-            pthread_mutex_unlock(&j->lock);
+            mutex_release(&j->lock);
             failed = sync_data(j->fd);
             reason = errno;
-            pthread_mutex_lock(&j->lock);
+            mutex_take(&j->lock);
             errno = reason;
             if (failed)
                 journal_broke(j);
@@ -99,7 +99,7 @@ int journal_sync_to(struct journal *j, uint64_t sequence)
                 j->synced = written;
         }
         j->syncing = false;
-        pthread_cond_broadcast(&j->moved);
+        condition_wake(&j->moved);
     }
     return j->failed ? journal_broken(j) : 0;
 }
@@ -107,7 +107,7 @@ int journal_sync_to(struct journal *j, uint64_t sequence)
 int journal_sync_whole(struct journal *j)
 {
     while (j->writing || j->syncing)
-        pthread_cond_wait(&j->moved, &j->lock);
+        condition_wait(&j->moved, &j->lock);
     int error = journal_write_frame(j, true);
     if (!error && sync_data(j->fd))
         error = journal_broke(j);

@@ -1,6 +1,4 @@
 /* file.c - open files as sinks and sources. */
-#define _GNU_SOURCE 1
-#include <fcntl.h>
 #include <string.h>
 
 #include "../base/memory.h"
@@ -31,14 +29,15 @@ struct perhaps_source file_source(int *fd, uint64_t nbytes)
 void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
 {
     uint64_t done;
-    struct stat st; /* opening a pipe would wait for, or disturb, who writes into it */
+    struct file_info file; /* opening a pipe would wait for, or disturb, who writes into it */
     memset(bytes, 0, HEADER_NBYTES);
-    int fd = stat(path, &st) || !S_ISREG(st.st_mode) ? -1 : open_at_once(path, O_RDONLY);
+    int fd =
+        look_at_path(path, &file) || file.type != FILE_REGULAR ? -1 : open_at_once(path, false);
     if (fd < 0)
         return;
     if (read_some(fd, bytes, HEADER_NBYTES, 0, &done))
         memset(bytes, 0, HEADER_NBYTES);
-    close(fd);
+    close_file(fd);
 }
 
 /* ---- Large pieces ---------------------------------------------------------------------- */
@@ -49,21 +48,6 @@ void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
 static bool are_zeros(const uint8_t *bytes, size_t nbytes)
 {
     return nbytes && !bytes[0] && !memcmp(bytes, bytes + 1, nbytes - 1);
-}
-
-/* Adds zeros to a file that has 'at' bytes and is written from its end on.  The system reserves
- * blocks for them and writes nothing; so whoever writes there later needs no room on the disk.
- * Returns false, with no change, where that cannot be done. */
-static bool add_zeros(int fd, uint64_t at, size_t nbytes)
-{
-    struct stat st;
-    const int saved = errno;
-    const bool ok = !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size == at &&
-                    lseek(fd, 0, SEEK_CUR) == (off_t)at &&
-                    !fallocate(fd, 0, (off_t)at, (off_t)nbytes) &&
-                    lseek(fd, (off_t)nbytes, SEEK_CUR) >= 0;
-    errno = saved;
-    return ok;
 }
 
 /* An empty filter is written at once, however large it is. */

@@ -7,11 +7,6 @@
  * checksums and removes the flag.  After a crash the flag stays until a process has done
  * that. */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "store.h"
 
@@ -28,7 +23,7 @@ static int look(const perhaps_filter *f, int fd, bool flag, bool *is_flagged)
 {
     struct head head = { 0 };
     struct perhaps_source source = file_source(&fd, f->mapping->file_nbytes);
-    if (lseek(fd, 0, SEEK_SET) < 0)
+    if (rewind_file(fd))
         return PERHAPS_ERR_IO;
     int error = head_read(&source, &f->allocator, &head);
     *is_flagged = !error && head.header.in_place;
@@ -43,8 +38,7 @@ static int look(const perhaps_filter *f, int fd, bool flag, bool *is_flagged)
 /* Waits a millisecond.  Returns 0, so that the caller tries again. */
 static int wait_a_moment(void)
 {
-    const struct timespec millisecond = { .tv_nsec = 1000000 };
-    nanosleep(&millisecond, NULL);
+    thread_pause();
     return 0;
 }
 
@@ -56,12 +50,12 @@ static int lock_and_flag(const perhaps_filter *f, int fd)
 {
     for (;;) {
         bool is_flagged = false;
-        int error = lock_file(fd, LOCK_SH);
+        int error = lock_shared(fd);
         if (!error)
             error = look(f, fd, false, &is_flagged);
         if (error || is_flagged)
             return error;
-        error = lock_file(fd, LOCK_EX | LOCK_NB);
+        error = lock_alone(fd);
         if (!error)
             error = look(f, fd, true, &is_flagged);
         else if (errno == EWOULDBLOCK)
@@ -74,24 +68,24 @@ static int lock_and_flag(const perhaps_filter *f, int fd)
 int in_place_begin(perhaps_filter *f, int fd)
 {
     struct mapping *m = f->mapping;
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* 'fd' and 'own' share one lock */
+    int own = duplicate(fd); /* 'fd' and 'own' share one lock */
     if (own < 0)
         return PERHAPS_ERR_IO;
     int error = lock_and_flag(f, own);
     if (error) {
-        close_keeping_errno(own);
+        close_file(own);
         return error;
     }
     m->how = MAPPED_IN_PLACE;
     m->fd = own;
-    m->process = getpid();
+    m->process = process_self();
     return 0;
 }
 
 /* Writes all changes of the mapped file to the disk.  Returns whether that worked. */
 static bool on_disk(const struct mapping *m)
 {
-    return !msync(m->file, m->file_nbytes, MS_SYNC);
+    return !sync_map(m->fd, m->file, m->file_nbytes);
 }
 
 /* Writes the checksum table, and then a header without the flag.  The order matters: after a
@@ -121,10 +115,9 @@ static void write_checksums(perhaps_filter *f)
 
 void in_place_end(perhaps_filter *f)
 {
-    if (!lock_file(f->mapping->fd, LOCK_EX | LOCK_NB))
-        write_checksums(f); /* no other process has the file open in this mode */
-    lock_file(f->mapping->fd,
-              LOCK_UN); /* close() would not: a forked child may keep the file open */
+    if (!lock_alone(f->mapping->fd))
+        write_checksums(f);      /* no other process has the file open in this mode */
+    unlock_file(f->mapping->fd); /* closing would not: a forked child may keep it open */
 }
 
 int in_place_sync(const perhaps_filter *f)

@@ -1,5 +1,4 @@
 /* journal.c - the bytes of a journal. */
-#define _GNU_SOURCE 1 /* SEEK_DATA */
 #include "journal.h"
 
 #include <string.h>
@@ -205,8 +204,8 @@ void journal_end(struct journal_reader *r)
  * claims to be its size. */
 static bool reaches(const struct journal_reader *r, uint64_t end)
 {
-    struct stat st;
-    return end <= r->end || (!fstat(r->fd, &st) && end <= (uint64_t)st.st_size);
+    struct file_info file;
+    return end <= r->end || (!look_at_fd(r->fd, &file) && end <= file.nbytes);
 }
 
 /* Sets *frame to the frame that begins at 'at', or to NULL if none does that is whole. */
@@ -233,13 +232,10 @@ static int find_frame(struct journal_reader *r, uint64_t at, const uint8_t **fra
 
 /* Returns where the first sector from 'at' on begins that is not in a hole of the file, which
  * ends at 'end': in those no frame begins, and there may be many GB of them. */
-static uint64_t behind_hole(int fd, uint64_t at, uint64_t end)
+static uint64_t next_sector(int fd, uint64_t at, uint64_t end)
 {
-    const off_t data = lseek(fd, (off_t)at, SEEK_DATA);
-    if (data >= 0)
-        return (uint64_t)data / SECTOR_NBYTES * SECTOR_NBYTES;
-    const bool ends = errno == ENXIO && at < end; /* or this file system tells of no holes */
-    return ends ? round_up(end, SECTOR_NBYTES) : at;
+    const uint64_t data = behind_hole(fd, at, end);
+    return data == end ? round_up(end, SECTOR_NBYTES) : data / SECTOR_NBYTES * SECTOR_NBYTES;
 }
 
 /* Looks behind the end of the journal.  Returns PERHAPS_ERR_DAMAGED if a frame there tells that
@@ -250,17 +246,17 @@ static int look_behind(struct journal_reader *r)
 {
     const uint8_t *frame, *bytes;
     size_t have = SECTOR_NBYTES;
-    struct stat st;
-    if (fstat(r->fd, &st))
+    struct file_info file;
+    if (look_at_fd(r->fd, &file))
         return PERHAPS_ERR_IO;
     r->futile_nbytes = 0;
     for (uint64_t at = r->at + SECTOR_NBYTES; have; at += SECTOR_NBYTES) {
         if (at >= r->end)
-            at = behind_hole(r->fd, at, (uint64_t)st.st_size);
+            at = next_sector(r->fd, at, file.nbytes);
         int error = find_frame(r, at, &frame);
         if (!error && frame && load64(frame + SYNCED_AT) >= r->next)
             error = PERHAPS_ERR_DAMAGED;
-        if (!error && r->futile_nbytes / 2 > (uint64_t)st.st_size)
+        if (!error && r->futile_nbytes / 2 > file.nbytes)
             error = PERHAPS_ERR_DAMAGED;
         if (!error)
             error = look(r, at, 1, &bytes, &have);

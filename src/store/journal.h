@@ -41,7 +41,7 @@ enum {
 #define RECORD_NUMBER_MOST (UINT64_MAX / 2 - 1)
 
 #define JOURNAL_SUFFIX ".journal"
-enum { BESIDE_MAX = PATH_MAX + sizeof JOURNAL_SUFFIX };
+enum { BESIDE_MAX = PATH_NBYTES_MOST + sizeof JOURNAL_SUFFIX };
 
 /* Returns the size of a record of this filter. */
 size_t record_nbytes(const perhaps_filter *f);
@@ -134,10 +134,10 @@ int journal_redo(struct journal_reader *r, perhaps_filter *f,
 
 /* Finds the file, behind symbolic links, and its journal, which lies beside it.  Returns 0 or
  * PERHAPS_ERR_IO. */
-int find_journal(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX]);
+int find_journal(const char *path, char file[PATH_NBYTES_MOST], char beside[BESIDE_MAX]);
 
 /* The same for a file that need not be there. */
-int find_place(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX]);
+int find_place(const char *path, char file[PATH_NBYTES_MOST], char beside[BESIDE_MAX]);
 
 /* Sets errno to EBUSY and returns PERHAPS_ERR_IO: another process has the journal. */
 int journal_is_busy(void);

@@ -1,16 +1,8 @@
 /* map.c - filters whose bytes lie in a file, mapped or read into memory, or in memory. */
-#define _GNU_SOURCE 1
-
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "../base/bytes.h"
 #include "../base/memory.h"
-#include "../base/system.h"
 #include "store.h"
 
 /* ---- Open ------------------------------------------------------------------------------- */
@@ -19,18 +11,16 @@
  * it is negative. */
 static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbytes)
 {
-    struct stat st;
-    *fd = open_at_once(path, in_place ? O_RDWR : O_RDONLY);
-    if (*fd < 0)
+    struct file_info file;
+    *fd = open_at_once(path, in_place);
+    if (*fd < 0 || look_at_fd(*fd, &file))
         return PERHAPS_ERR_IO;
-    if (fstat(*fd, &st))
-        return PERHAPS_ERR_IO;
-    if (S_ISDIR(st.st_mode)) {
+    if (file.type == FILE_FOLDER) {
         errno = EISDIR;
         return PERHAPS_ERR_IO;
     }
-    *nbytes = (uint64_t)st.st_size;
-    return S_ISREG(st.st_mode) && *nbytes ? 0 : PERHAPS_ERR_FORMAT;
+    *nbytes = file.nbytes;
+    return file.type == FILE_REGULAR && *nbytes ? 0 : PERHAPS_ERR_FORMAT;
 }
 
 /* ---- Map -------------------------------------------------------------------------------- */
@@ -41,13 +31,13 @@ static void release_mapping(perhaps_filter *f)
     struct mapping *m = f->mapping;
     bool in_place = m->how == MAPPED_IN_PLACE;
     int saved = errno;
-    if (in_place && m->process == getpid()) /* a forked child has not opened the file */
+    if (in_place && m->process == process_self()) /* a forked child has not opened the file */
         in_place_end(f);
     check_end(f);
-    munmap(m->file, m->how == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) + m->file_nbytes
-                                               : m->file_nbytes);
+    unmap(m->file, m->file_nbytes,
+          m->how == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) : 0);
     if (in_place)
-        close(m->fd);
+        close_file(m->fd);
     errno = saved;
 }
 
@@ -108,88 +98,31 @@ static int failed_map(void)
     return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
 }
 
-/* Maps a file as mmap() does, shared.  Some file systems (FUSE) have no shared maps; to be
- * read, a private one is as good. */
-static void *map_shared(void *at, size_t nbytes, int protection, int flags, int fd)
-{
-    void *map = mmap(at, nbytes, protection, MAP_SHARED | flags, fd, 0);
-    return map == MAP_FAILED && protection == PROT_READ &&
-                   (errno == ENODEV || is_lacking(errno))
-               ? mmap(at, nbytes, protection, MAP_PRIVATE | flags, fd, 0)
-               : map;
-}
-
 /* Maps the file.  The mapping belongs to the filter from the moment it is there, and so does
  * its release. */
 static int map_bodies(struct reading *r)
 {
-    int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
     int error = begin_mapping(r->made[0]);
     if (error)
         return error;
-    void *map = map_shared(NULL, r->head.header.file_nbytes, protection, 0, fd_of(r));
-    return map == MAP_FAILED ? failed_map() : use_bodies(r, map, &of_file);
-}
-
-enum { IN_MEMORY = MAP_PRIVATE | MAP_NORESERVE };
-
-/* Returns addresses that begin at a multiple of a huge page; or MAP_FAILED (errno). */
-static uint8_t *reserve_aligned(size_t nbytes)
-{
-    const size_t huge = 2 << 20;
-    uint8_t *all =
-        mmap(NULL, nbytes + huge, PROT_READ | PROT_WRITE, IN_MEMORY | MAP_ANONYMOUS, -1, 0);
-    if (all == MAP_FAILED)
-        return all;
-    uint8_t *aligned = all + (huge - (uintptr_t)all % huge) % huge;
-    if (aligned > all)
-        munmap(all, (size_t)(aligned - all));
-    uint8_t *end = aligned + round_up(nbytes, HEADER_NBYTES), *all_end = all + nbytes + huge;
-    if (end < all_end)
-        munmap(end, (size_t)(all_end - end));
-    return aligned;
+    uint8_t *map = map_file(fd_of(r), r->head.header.file_nbytes, !r->made[0]->read_only);
+    return map ? use_bodies(r, map, &of_file) : failed_map();
 }
 
 /* Maps the file of a journal: once to be written, in memory of this process alone, and once as
  * it is. */
 static int map_in_memory(struct reading *r)
 {
-    const size_t nbytes = r->head.header.file_nbytes, behind = saved_distance(nbytes);
-    const int fd = fd_of(r), both = PROT_READ | PROT_WRITE;
+    const size_t nbytes = r->head.header.file_nbytes;
     int error = begin_mapping(r->made[0]);
     if (error)
         return error;
-    uint8_t *file = reserve_aligned(behind + nbytes);
-    if (file == MAP_FAILED)
+    uint8_t *map = map_twice(fd_of(r), nbytes, saved_distance(nbytes));
+    if (!map)
         return failed_map();
-    if (mmap(file, nbytes, both, IN_MEMORY | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        map_shared(file + behind, nbytes, PROT_READ, MAP_FIXED, fd) == MAP_FAILED) {
-        error = failed_map();
-        munmap(file, behind + nbytes);
-        return error;
-    }
-    error = use_bodies(r, file, &of_file);
+    error = use_bodies(r, map, &of_file);
     r->made[0]->mapping->how = MAPPED_IN_MEMORY;
     return error;
-}
-
-/* Reserves room on the disk for the whole file.  A hole in the file, or a block that it shares
- * with a copy, takes new room when it is first written to; if the disk is full by then, the
- * process dies of SIGBUS.  Returns 0, also if the file system cannot reserve room; or
- * PERHAPS_ERR_IO (errno). */
-static int reserve_blocks(int fd, uint64_t nbytes)
-{
-    enum { UNSHARE_RANGE = 0x40 }; /* FALLOC_FL_UNSHARE_RANGE, which musl does not have */
-    const int modes[] = { FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE, FALLOC_FL_KEEP_SIZE };
-    for (size_t i = 0; i < sizeof modes / sizeof *modes;) {
-        if (!fallocate(fd, modes[i], 0, (off_t)nbytes))
-            return 0;
-        if (is_lacking(errno))
-            i++;
-        else if (errno != EINTR)
-            return PERHAPS_ERR_IO;
-    }
-    return 0;
 }
 
 /* Maps a file to write it in place.  Checks all pages before that, if no other process is
@@ -198,7 +131,7 @@ static int map_in_place(struct reading *r)
 {
     const struct header *h = &r->head.header;
     struct perhaps_verdict verdict;
-    int error = reserve_blocks(fd_of(r), h->file_nbytes);
+    int error = reserve_mapped(fd_of(r), h->file_nbytes);
     if (!error)
         error = map_bodies(r);
     if (!error && !h->in_place)
@@ -207,21 +140,6 @@ static int map_in_place(struct reading *r)
         PERHAPS_ERR_UNSUPPORTED) /* by now another process has it, and has checked it */
         error = 0;
     return error ? error : in_place_begin(r->made[0], fd_of(r));
-}
-
-void map_to_memory(perhaps_filter *f)
-{
-    struct mapping *m = f->mapping;
-    int saved = errno;
-    uint8_t *memory = reserve_aligned(m->file_nbytes);
-    if (memory == MAP_FAILED)
-        return;
-    madvise(memory, m->file_nbytes, MADV_HUGEPAGE);
-    memcpy(memory, m->file, m->file_nbytes);
-    if (mremap(memory, m->file_nbytes, m->file_nbytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-               m->file) == MAP_FAILED)
-        munmap(memory, m->file_nbytes);
-    errno = saved;
 }
 
 /* Maps the file in one of two ways: if it has a journal, what that records will be done to the
@@ -248,7 +166,7 @@ static int try_one_way(const char *path, const struct perhaps_open_options *opti
         error = filter_read(&source, options, way, point, filter);
     }
     if (fd >= 0)
-        close_keeping_errno(fd);
+        close_file(fd);
     return error;
 }
 
@@ -269,9 +187,9 @@ int open_as_saved(const char *path, const struct perhaps_open_options *options,
 int open_to_record(const char *path, const struct perhaps_open_options *options,
                    struct journal_point *point, perhaps_filter **filter)
 {
-    const off_t large = 32 << 20;
-    struct stat st;
-    bool maps = !options->shared && !stat(path, &st) && st.st_size > large;
+    const uint64_t large = 32 << 20;
+    struct file_info file;
+    bool maps = !options->shared && !look_at_path(path, &file) && file.nbytes > large;
     const struct way way = { .fill = maps ? map_in_memory : read_bodies,
                              .with_body = !maps,
                              .shared = options->shared,

@@ -4,7 +4,6 @@
  * behind the last byte of the filter.  The checksum table comes after the pages: so the
  * checksums of the pages are computed while they come in, and are compared at the end. */
 
-#include <sodium/utils.h>
 #include <string.h>
 
 #include "../base/bytes.h"
@@ -322,7 +321,7 @@ int filter_read(const struct perhaps_source *source, const struct perhaps_open_o
     if (!error)
         error = read_behind_header(&r, filter);
     head_release(&r.head, &r.allocator);
-    sodium_memzero(r.hasher.secret, sizeof r.hasher.secret);
+    wipe(r.hasher.secret, sizeof r.hasher.secret);
     return error;
 }
 

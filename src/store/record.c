@@ -1,14 +1,10 @@
 /* record.c - what is done to the filter of a live file goes to its journal. */
-#define _GNU_SOURCE 1
 #include "record.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 
 #include "../base/bytes.h"
 #include "../base/memory.h"
-#include "../base/system.h"
 
 /* ---- Room ------------------------------------------------------------------------------- */
 
@@ -20,15 +16,15 @@ static int reserve(struct journal *j, uint64_t end)
     uint64_t ahead = end / 4 < least ? least : end / 4 > most ? most : end / 4;
     for (uint64_t more = ahead; end > j->reserved;) {
         uint64_t to = round_up(end + more, HEADER_NBYTES);
-        if (!fallocate(j->fd, FALLOC_FL_KEEP_SIZE, (off_t)j->reserved,
-                       (off_t)(to - j->reserved)))
+        int error = reserve_file(j->fd, j->reserved, to - j->reserved);
+        if (!error)
             j->reserved = to;
-        else if (is_lacking(errno))
+        else if (error == PERHAPS_ERR_UNSUPPORTED)
             j->reserved = UINT64_MAX;
         else if (errno == ENOSPC && more)
             more = 0;
-        else if (errno != EINTR)
-            return PERHAPS_ERR_IO;
+        else
+            return error;
     }
     return 0;
 }
@@ -39,9 +35,10 @@ static int room_for_deeds(struct journal *j, size_t n)
 {
     const size_t of_branch =
         j->branch == j->own ? 0 : 2; /* its run takes less than two records */
-    if (j->filter->mapping->how == MAPPED_IN_MEMORY && j->mapped_from < UINT64_MAX &&
+    const struct mapping *m = j->filter->mapping;
+    if (j->mapped_from < UINT64_MAX &&
         pays_in_memory(j->filter, j->sequence - j->mapped_from)) {
-        map_to_memory(j->filter);
+        map_to_pages(m->file, m->file_nbytes);
         j->mapped_from = UINT64_MAX;
     }
     int error = j->holds ? 0 : checkpoint_if_due(j);
@@ -85,7 +82,7 @@ static int record_add(perhaps_filter *f, const struct keyhash *keys,
     struct journal *j = recording_of(f);
     const enum deed deed = unless_present ? DEED_ADD_ABSENT : DEED_ADD;
     *done = 0;
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     int error = room_for_deeds(j, n);
     if (!error) {
         error = filter_add_keys(f, keys, ahead, n, unless_present, answer, done);
@@ -94,7 +91,7 @@ static int record_add(perhaps_filter *f, const struct keyhash *keys,
         j->sequence +=
             append(j, deed, keys, all ? *done + (error != 0) : *done, all ? NULL : answer);
     }
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     return error;
 }
 
@@ -105,7 +102,7 @@ static int record_remove(perhaps_filter *f, const struct keyhash *keys,
 {
     struct journal *j = recording_of(f);
     *removed = 0;
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     int error = room_for_deeds(j, n);
     if (!error) {
         *removed = filter_remove_keys(f, keys, ahead, n, answer);
@@ -115,7 +112,7 @@ static int record_remove(perhaps_filter *f, const struct keyhash *keys,
         for (size_t i = 0; i < n; i++)
             answer[i] = !answer[i];
     }
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     return error;
 }
 
@@ -124,7 +121,7 @@ static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
 {
     struct journal *j = recording_of(f);
     const struct keyhash record = { .place = time };
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     int error = room_for_deeds(j, 1);
     const bool moves = deed != DEED_ADVANCE || !j->has_time || f->kind->forgets->gone(f, time);
     if (!error)
@@ -133,19 +130,19 @@ static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
         j->has_time = deed == DEED_ADVANCE || (j->has_time && deed != DEED_CLEAR);
     if (!error && moves)
         j->sequence += append(j, deed, &record, 1, NULL);
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     return error;
 }
 
 static int record_sync(perhaps_filter *f)
 {
     struct journal *j = recording_of(f);
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     int error = journal_sync_to(j, j->sequence);
     if (!error && j->holds)
         error = checkpoint_if_due(j);
     int reason = errno;
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     errno = reason;
     return error;
 }
@@ -153,9 +150,9 @@ static int record_sync(perhaps_filter *f)
 static int record_checkpoint(perhaps_filter *f)
 {
     struct journal *j = recording_of(f);
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     int error = checkpoint_now(j), reason = errno;
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
     errno = reason;
     return error;
 }
@@ -163,7 +160,7 @@ static int record_checkpoint(perhaps_filter *f)
 static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
 {
     struct journal *j = recording_of(f);
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     const struct frame *frame = &j->frames[j->active];
     const size_t each = frame->record_nbytes + RUN_HEADER_NBYTES;
     *told = (struct perhaps_journal){ .nbytes = j->end,
@@ -172,7 +169,7 @@ static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
                                       .records = j->sequence - j->point.sequence,
                                       .last = j->sequence,
                                       .synced = j->synced };
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
 }
 
 /* ---- The end ----------------------------------------------------------------------------- */
@@ -182,7 +179,7 @@ static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
  * that was reserved. */
 static void finish(struct journal *j)
 {
-    pthread_mutex_lock(&j->lock);
+    mutex_take(&j->lock);
     checkpoint_wait(j);
     if (j->holds) { /* what perhaps_sync() was not asked for is not to be remembered */
         frame_begin(&j->frames[j->active]);
@@ -195,7 +192,7 @@ static void finish(struct journal *j)
     if (!j->failed && j->reserved > j->end && j->reserved < UINT64_MAX &&
         cut_file(j->fd, j->end))
         journal_broke(j);
-    pthread_mutex_unlock(&j->lock);
+    mutex_release(&j->lock);
 }
 
 void journal_release(struct journal *j)
@@ -204,11 +201,11 @@ void journal_release(struct journal *j)
     for (int i = 0; i < 2; i++)
         release(&allocator, j->frames[i].bytes, j->frames[i].room);
     if (j->fd >= 0)
-        close_keeping_errno(j->fd);
+        close_file(j->fd);
     /* Else threads that a forked child does not have may be waiting. */
-    if (j->process == getpid()) {
-        pthread_mutex_destroy(&j->lock);
-        pthread_cond_destroy(&j->moved);
+    if (j->process == process_self()) {
+        mutex_end(&j->lock);
+        condition_end(&j->moved);
     }
     release(&allocator, j, sizeof *j);
 }
@@ -219,9 +216,9 @@ static void record_close(perhaps_filter *f)
 {
     struct journal *j = recording_of(f);
     int saved = errno;
-    if (j->process == getpid()) {
+    if (j->process == process_self()) {
         finish(j);
-        lock_file(j->fd, LOCK_UN); /* close() would not: a child may keep the file open */
+        unlock_file(j->fd); /* closing would not: a child may keep the file open */
     }
     journal_release(j);
     errno = saved;

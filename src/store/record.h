@@ -2,8 +2,6 @@
 #ifndef RECORD_H
 #define RECORD_H
 
-#include <pthread.h>
-
 #include "journal.h"
 #include <perhaps_embed.h>
 #include <perhaps_live.h>
@@ -21,18 +19,18 @@ struct recorder {
 
 struct journal {
     struct recorder recorder; /* f->changer of the filter is its changer */
-    pthread_mutex_t lock;     /* of all that follows, and of changes of the filter */
-    pthread_cond_t moved;     /* something was written, synced or saved, or has failed */
+    struct mutex lock;        /* of all that follows, and of changes of the filter */
+    struct condition moved;   /* something was written, synced or saved, or has failed */
     perhaps_filter *filter;
     struct perhaps_allocator allocator;
-    char path[PATH_MAX]; /* of the file, without symbolic links */
+    char path[PATH_NBYTES_MOST]; /* of the file, without symbolic links */
     char beside[BESIDE_MAX];
     struct journal_point point; /* as it stands in the header of the file */
     uint64_t id;                /* that the journal has */
     uint64_t branch;            /* of the last record */
     uint64_t own;               /* the branch of all records to come */
     int fd;                     /* of the journal, which is locked */
-    pid_t process;              /* which has opened it */
+    long process;               /* which has opened it */
 
     struct frame frames[2];
     uint64_t sequence;     /* the number of the last record, */
@@ -58,7 +56,7 @@ struct journal {
     struct journal_point copied; /* which has the records up to this one; */
     uint64_t tail;               /* where later ones begin in the journal */
     int error, reason;           /* of the last time that the file was saved; 0: it was */
-    pthread_t thread;
+    struct thread thread;
 };
 
 /* All functions but those of record.c are called with the lock, and return with it. */

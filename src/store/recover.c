@@ -1,10 +1,6 @@
 /* recover.c - opens live files: finds the journal, and does what it records. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "../base/memory.h"
 #include "record.h"
@@ -18,10 +14,9 @@ static int redo(struct journal_reader *r, int fd, const struct journal_point *po
         return error;
     if (r->next > point->sequence + 1)
         return PERHAPS_ERR_JOURNAL; /* the file is older than the journal's first record */
-    struct stat st;
-    if (f->mapping->how == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
-        pays_in_memory(f, (uint64_t)st.st_size / record_nbytes(f)))
-        map_to_memory(f);
+    struct file_info file;
+    if (!look_at_fd(fd, &file) && pays_in_memory(f, file.nbytes / record_nbytes(f)))
+        map_to_pages(f->mapping->file, f->mapping->file_nbytes);
     return journal_redo(r, f, point);
 }
 
@@ -46,7 +41,7 @@ static void follower_free(struct follower *follower, const struct perhaps_alloca
 {
     journal_end(&follower->reader);
     if (follower->reader.fd >= 0)
-        close_keeping_errno(follower->reader.fd);
+        close_file(follower->reader.fd);
     release(allocator, follower, sizeof *follower);
 }
 
@@ -77,21 +72,21 @@ static const struct recorder following = { .changer = { .close = follow_close },
 /* Returns whether there is a folder, a pipe or the like, which is not even opened. */
 static bool is_something_else(const char *path)
 {
-    struct stat st;
-    return !stat(path, &st) && !S_ISREG(st.st_mode);
+    struct file_info file;
+    return !look_at_path(path, &file) && file.type != FILE_REGULAR;
 }
 
 /* Opens the journal and reads it. */
 static int follow(struct follower *follower, const char *path,
                   const struct journal_point *point, perhaps_filter *f)
 {
-    char file[PATH_MAX], beside[BESIDE_MAX];
+    char file[PATH_NBYTES_MOST], beside[BESIDE_MAX];
     int error = find_journal(path, file, beside);
     if (error)
         return error;
     if (is_something_else(beside))
         return PERHAPS_ERR_JOURNAL;
-    int fd = open_at_once(beside, O_RDONLY);
+    int fd = open_at_once(beside, false);
     if (fd < 0)
         return errno == ENOENT ? PERHAPS_ERR_JOURNAL : PERHAPS_ERR_IO;
     follower->reader.fd = fd;
@@ -127,10 +122,10 @@ bool journal_is_followed(const perhaps_filter *f)
 bool journal_is_current(const perhaps_filter *f, const char *path)
 {
     const struct follower *follower = follower_of(f);
-    char file[PATH_MAX], beside[BESIDE_MAX];
-    struct stat here, there;
-    return !find_journal(path, file, beside) && !fstat(follower->reader.fd, &here) &&
-           !stat(beside, &there) && is_same_file(&here, &there);
+    char file[PATH_NBYTES_MOST], beside[BESIDE_MAX];
+    struct file_info here, there;
+    return !find_journal(path, file, beside) && !look_at_fd(follower->reader.fd, &here) &&
+           !look_at_path(beside, &there) && is_same_file(&here, &there);
 }
 
 int journal_catch_up(perhaps_filter *f)
@@ -153,9 +148,9 @@ static struct journal *journal_new(const struct perhaps_open_options *options)
         return NULL;
     j->allocator = a;
     j->fd = -1;
-    j->process = getpid();
-    pthread_mutex_init(&j->lock, NULL);
-    pthread_cond_init(&j->moved, NULL);
+    j->process = process_self();
+    mutex_begin(&j->lock);
+    condition_begin(&j->moved);
     const uint64_t usual = 1 << 18, asked = options->journal_records, most = 1 << 25;
     const uint64_t records = !asked ? usual : asked < most ? asked : most;
     bool complete = true;
@@ -185,28 +180,26 @@ static int is_taken(void)
 
 /* Opens the journal, if there is one or 'create' is true, and locks it.  Another process may
  * put a new one in its place meanwhile. */
-static int lock_journal(struct journal *j, bool create, mode_t mode)
+static int lock_journal(struct journal *j, bool create, unsigned mode)
 {
-    const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK, made = O_CREAT | O_NOFOLLOW;
-    struct stat here, there;
+    struct file_info here, there;
     for (;;) {
         if (is_something_else(j->beside))
             return perhaps_is_live(j->path) ? PERHAPS_ERR_JOURNAL : is_taken();
-        j->fd = open(j->beside, create ? flags | made : flags, mode);
+        j->fd = create ? open_or_create(j->beside, mode) : open_at_once(j->beside, true);
         if (j->fd < 0)
             return create && errno == ELOOP ? is_taken() : PERHAPS_ERR_IO;
-        if (lock_file(j->fd, LOCK_EX | LOCK_NB)) {
-            int reason = errno;
+        if (lock_alone(j->fd)) {
+            const int reason = errno;
             if (create && reason == ENOLCK) /* nobody can have one here */
-                unlink(j->beside);
-            errno = reason;
+                remove_file(j->beside);
             return reason == EWOULDBLOCK ? journal_is_busy() : PERHAPS_ERR_IO;
         }
-        if (fstat(j->fd, &here))
+        if (look_at_fd(j->fd, &here))
             return PERHAPS_ERR_IO;
-        if (!stat(j->beside, &there) && is_same_file(&here, &there))
+        if (!look_at_path(j->beside, &there) && is_same_file(&here, &there))
             return 0;
-        close(j->fd);
+        close_file(j->fd);
     }
 }
 
@@ -217,12 +210,12 @@ static int may_replace(int fd, const struct perhaps_allocator *allocator)
 {
     const uint8_t *frame = NULL;
     struct journal_reader r;
-    struct stat st;
+    struct file_info file;
     size_t nbytes;
     uint64_t first;
-    if (fstat(fd, &st))
+    if (look_at_fd(fd, &file))
         return PERHAPS_ERR_IO;
-    if (!st.st_size)
+    if (!file.nbytes)
         return 0;
     int error = journal_begin(&r, fd, allocator);
     if (!error)
@@ -236,15 +229,14 @@ static int may_replace(int fd, const struct perhaps_allocator *allocator)
 bool perhaps_may_become_live(const char *path)
 {
     const struct perhaps_allocator allocator = allocator_or_system(NULL);
-    char file[PATH_MAX], beside[BESIDE_MAX];
-    struct stat st;
+    char file[PATH_NBYTES_MOST], beside[BESIDE_MAX];
     const int saved = errno;
     bool may = perhaps_is_live(path) || find_place(path, file, beside);
     if (!may && !is_something_else(beside)) {
-        int fd = open_at_once(beside, O_RDONLY);
-        may = fd < 0 ? lstat(beside, &st) != 0 : !may_replace(fd, &allocator);
+        int fd = open_at_once(beside, false);
+        may = fd < 0 ? is_free(beside) : !may_replace(fd, &allocator);
         if (fd >= 0)
-            close(fd);
+            close_file(fd);
     }
     errno = saved;
     return may;
@@ -255,7 +247,7 @@ static int draw(uint64_t *number)
 {
     *number = 0;
     while (!*number)
-        if (getentropy(number, sizeof *number))
+        if (random_bytes(number, sizeof *number))
             return PERHAPS_ERR_IO;
     return 0;
 }
@@ -280,7 +272,7 @@ static int make_live(struct journal *j, const perhaps_filter *f)
         error = content_put(&content, j->path);
     int reason = errno;
     if (error && !file_has_point(j->path, &j->point, &j->point))
-        unlink(j->beside);
+        remove_file(j->beside);
     errno = reason;
     return error;
 }
@@ -289,13 +281,11 @@ static int make_live(struct journal *j, const perhaps_filter *f)
  * also if that is not permitted; or PERHAPS_ERR_IO. */
 static int keep_secret(const struct journal *j)
 {
-    const struct draft journal = { .fd = j->fd };
-    struct stat file, own;
-    if (stat(j->path, &file) || fstat(j->fd, &own))
+    struct file_info file, own;
+    if (look_at_path(j->path, &file) || look_at_fd(j->fd, &own))
         return PERHAPS_ERR_IO;
-    const bool same =
-        file.st_mode == own.st_mode && file.st_uid == own.st_uid && file.st_gid == own.st_gid;
-    return same || !draft_keep_owner(&journal, &file) || errno == EPERM ? 0 : PERHAPS_ERR_IO;
+    const bool same = file.mode == own.mode && file.user == own.user && file.group == own.group;
+    return same || !give_owner(j->fd, &file) || errno == EPERM ? 0 : PERHAPS_ERR_IO;
 }
 
 /* Continues the journal behind its last record.
@@ -308,7 +298,7 @@ static int keep_secret(const struct journal *j)
 static int resume(struct journal *j, perhaps_filter *f, const struct journal_point *point)
 {
     struct journal_reader r;
-    struct stat st;
+    struct file_info file;
     int error = redo(&r, j->fd, point, f);
     journal_end(&r);
     if (!error)
@@ -317,8 +307,8 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_poi
         error = keep_secret(j);
     if (error)
         return error;
-    if (fstat(j->fd, &st) || /* of the last frame, zeros may be missing */
-        ((uint64_t)st.st_size < r.at && cut_file(j->fd, r.at)))
+    if (look_at_fd(j->fd, &file) || /* of the last frame, zeros may be missing */
+        (file.nbytes < r.at && cut_file(j->fd, r.at)))
         return PERHAPS_ERR_IO;
     struct journal_begin begin = r.header;
     begin.branch = journal_first_branch(&begin); /* from now on it is known to be the file's */
@@ -331,7 +321,7 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_poi
     for (int i = 0; i < 2; i++)
         j->frames[i].record_nbytes = record_nbytes(f);
     j->end = j->reserved = r.at;
-    const bool is_closed = j->told == j->sequence && (uint64_t)st.st_size == r.at;
+    const bool is_closed = j->told == j->sequence && file.nbytes == r.at;
     if (is_closed && r.header.branch && !sync_data(j->fd))
         return 0;
     /* With a zero more it is none that was closed.  If the copy fails, too, the next one to
@@ -344,10 +334,10 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_poi
 static void set_limit(struct journal *j, uint64_t asked)
 {
     const uint64_t least = 64 << 20;
-    struct stat st;
+    struct file_info file;
     j->limit = asked ? asked : least;
-    if (!asked && !stat(j->path, &st) && (uint64_t)st.st_size > least)
-        j->limit = (uint64_t)st.st_size;
+    if (!asked && !look_at_path(j->path, &file) && file.nbytes > least)
+        j->limit = file.nbytes;
     j->try_at = j->limit;
 }
 
@@ -374,30 +364,31 @@ static int open_locked(struct journal *j, const struct perhaps_open_options *opt
 /* Returns 0, PERHAPS_ERR_JOURNAL if the file is live but has lost its journal, or another error
  * of opening it. */
 static int may_become_live(const struct perhaps_open_options *options, const char *path,
-                           mode_t *mode)
+                           unsigned *mode)
 {
     struct journal_point point;
     perhaps_filter *f;
-    struct stat st;
+    struct file_info file;
     int error = open_to_record(path, options, &point, &f);
     if (error)
         return error;
     perhaps_free(f);
-    if (stat(path, &st))
+    if (look_at_path(path, &file))
         return PERHAPS_ERR_IO;
-    *mode = st.st_mode & 0777;
+    *mode = file.mode & 0777;
     return point.branch ? PERHAPS_ERR_JOURNAL : 0;
 }
 
 static int open_journaled(struct journal *j, const char *path,
                           const struct perhaps_open_options *options, perhaps_filter **f)
 {
-    mode_t mode = 0;
+    unsigned mode = 0;
+    struct file_info file;
     bool create = false;
     int error = find_journal(path, j->path, j->beside);
-    if (!error && access(j->path, W_OK))
+    if (!error && !may_write(j->path))
         error = PERHAPS_ERR_IO;
-    if (!error && access(j->beside, F_OK)) {
+    if (!error && look_at_path(j->beside, &file)) {
         create = true;
         error = may_become_live(options, j->path, &mode);
     }

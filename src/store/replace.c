@@ -28,10 +28,10 @@ int content_save(const struct content *content, const char *path)
 
 bool perhaps_may_replace(const char *path)
 {
-    struct stat st;
+    struct file_info file;
     uint8_t bytes[HEADER_NBYTES];
     int saved = errno;
-    bool may = stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size;
+    bool may = look_at_path(path, &file) || file.type != FILE_REGULAR || !file.nbytes;
     if (!may) {
         glance(path, bytes);
         may = container_has_magic(bytes);

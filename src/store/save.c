@@ -2,10 +2,7 @@
  *
  * A filter is written to a draft beside its target, synced, and then renamed (draft.c), so that
  * at every moment the old or the new file is there as a whole. */
-#define _GNU_SOURCE 1
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "store.h"
 
@@ -20,8 +17,7 @@ static int write_header(const perhaps_filter *f, const struct header *h, int fd)
 {
     uint8_t bytes[HEADER_NBYTES];
     container_encode(f, h, bytes); /* such a filter has one section */
-    return lseek(fd, 0, SEEK_SET) ? PERHAPS_ERR_IO
-                                  : file_sink(&fd).write(&fd, bytes, sizeof bytes);
+    return rewind_file(fd) ? PERHAPS_ERR_IO : write_on(fd, bytes, sizeof bytes);
 }
 
 static int write_to(const struct saving *s, int fd)
@@ -41,12 +37,12 @@ static int write_to(const struct saving *s, int fd)
 
 /* Writes the draft, syncs it, gives it the target's name, and syncs the folder.  'old'
  * describes the file that is replaced, or is NULL. */
-static int save_beside(const struct saving *s, const char *target, const struct stat *old)
+static int save_beside(const struct saving *s, const char *target, const struct file_info *old)
 {
     struct draft draft;
     if (draft_open(&draft, target))
         return draft_failed(&draft);
-    if (old && draft_keep_owner(&draft, old))
+    if (old && give_owner(draft.fd, old))
         return draft_failed(&draft);
     int error = write_to(s, draft.fd);
     if (error) {
@@ -55,29 +51,29 @@ static int save_beside(const struct saving *s, const char *target, const struct 
     }
     if (draft_finish(&draft, target, s->fresh))
         return draft_failed(&draft);
-    close(draft.fd);
+    close_file(draft.fd);
     return sync_folder(draft.folder);
 }
 
 /* Writes to a device or pipe, which must not be replaced.  Some of them cannot be synced. */
 static int save_into(const struct saving *s, const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = open_to_write(path);
     if (fd < 0)
         return PERHAPS_ERR_IO;
     int error = write_to(s, fd);
     if (!error && sync_file(fd) && errno != EINVAL && errno != EROFS)
         error = PERHAPS_ERR_IO;
-    close_keeping_errno(fd);
+    close_file(fd);
     return error;
 }
 
 /* Finds out what is at 'path', and saves beside it or into it. */
 static int save_at(const struct saving *s, const char *path)
 {
-    struct stat old;
-    char target[PATH_MAX];
-    if (stat(path, &old)) {
+    struct file_info old;
+    char target[PATH_NBYTES_MOST];
+    if (look_at_path(path, &old)) {
         if (errno != ENOENT || follow_links(path, target))
             return PERHAPS_ERR_IO;
         return save_beside(s, target, NULL);
@@ -86,13 +82,13 @@ static int save_at(const struct saving *s, const char *path)
         errno = EEXIST;
         return PERHAPS_ERR_IO;
     }
-    if (S_ISDIR(old.st_mode)) {
+    if (old.type == FILE_FOLDER) {
         errno = EISDIR;
         return PERHAPS_ERR_IO;
     }
-    if (!S_ISREG(old.st_mode))
+    if (old.type != FILE_REGULAR)
         return save_into(s, path);
-    if (access(path, W_OK)) /* a rename alone would replace a file that is write-protected */
+    if (!may_write(path)) /* a rename alone would replace a file that is write-protected */
         return PERHAPS_ERR_IO;
     if (follow_links(path, target))
         return PERHAPS_ERR_IO;

@@ -2,10 +2,7 @@
  *
  * Each page of a mapped file is compared with its checksum when it is first read.  So damage is
  * found before anything is written. */
-#define _GNU_SOURCE 1
-
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "../core/downsize.h"
 #include "store.h"
@@ -26,27 +23,10 @@ static uint64_t pages_nbytes(const perhaps_filter *f)
 }
 
 /* Tells the system in which order the file will be read. */
-static void advise(const perhaps_filter *f, int order)
+static void advise(const perhaps_filter *f, enum map_order order)
 {
     if (is_mapped_file(f))
-        madvise(f->mapping->file, f->mapping->file_nbytes, order);
-}
-
-/* Has the system read pages, and map them at once: the first use of a mapped page costs an
- * exception, in virtual machines more than all that is computed from the page.  Returns 0, also
- * if it cannot do that; or PERHAPS_ERR_IO if reading them would end the process with SIGBUS. */
-static int populate(uint8_t *file, uint64_t at, uint64_t nbytes)
-{
-    enum { POPULATE_READ = 22 }; /* MADV_POPULATE_READ, which old headers do not have */
-    uint64_t begin = at & ~(uint64_t)(HEADER_NBYTES - 1);
-    int saved = errno;
-    int failed = madvise(file + begin, (size_t)(at + nbytes - begin), POPULATE_READ);
-    if (!failed || (errno != EFAULT && errno != EHWPOISON)) {
-        errno = saved;
-        return 0;
-    }
-    errno = EIO;
-    return PERHAPS_ERR_IO;
+        map_advise(f->mapping->file, f->mapping->file_nbytes, order);
 }
 
 /* Returns the error for a file that somebody writes in place. */
@@ -81,8 +61,10 @@ static int enter(void *context, const uint8_t *bytes, uint64_t nbytes)
     w->done += nbytes;
     if (!w->checks)
         return 0;
+    /* At once: the first use of a mapped page costs an exception, in virtual machines more than
+     * all that is computed from the page. */
     uint64_t at = (uint64_t)(bytes - m->file);
-    int error = populate(m->file, at, nbytes);
+    int error = map_read(m->file, at, nbytes);
     return error ? error : check_until(w, at - m->pages_offset + nbytes);
 }
 
@@ -102,7 +84,7 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
         return filter_check(f);
     if (container_is_in_place(f->mapping->file))
         return is_busy();
-    advise(f, MADV_SEQUENTIAL);
+    advise(f, MAP_IN_ORDER);
     return 0;
 }
 
@@ -112,7 +94,7 @@ static int walk_end(struct walk *w, int error)
 {
     if (!w->checks)
         return error;
-    advise(w->f, MADV_NORMAL);
+    advise(w->f, MAP_AS_USUAL);
     if (error && error != PERHAPS_ERR_LIMIT)
         return error;
     int flaw = check_until(w, pages_nbytes(w->f));

@@ -3,13 +3,8 @@
 #ifndef STORE_H
 #define STORE_H
 
-#include <errno.h>
-#include <limits.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "../base/fd.h"
 #include "../filter/filter.h"
+#include "../system/system.h"
 #include "container.h"
 #include <perhaps_embed.h>
 #include <perhaps_file.h>
@@ -49,8 +44,8 @@ int pieces_end(struct pieces *p, const struct perhaps_allocator *allocator, int 
 /* A file in the folder of the target, on its way to the target's name. */
 struct draft {
     int fd; /* negative: not open */
-    char folder[PATH_MAX];
-    char name[PATH_MAX]; /* "": nameless (O_TMPFILE): gone if the process dies */
+    char folder[PATH_NBYTES_MOST];
+    char name[PATH_NBYTES_MOST]; /* "": nameless: gone if the process dies */
 };
 
 /* Opens a draft for 'target': a nameless file, or a named one where the system has no nameless
@@ -61,23 +56,15 @@ int draft_open(struct draft *draft, const char *target);
 /* Closes and removes a draft, and leaves errno alone.  Returns PERHAPS_ERR_IO. */
 int draft_failed(struct draft *draft);
 
-/* Gives the draft the owner and mode of the file that it will replace.  Returns 0 or
- * PERHAPS_ERR_IO. */
-int draft_keep_owner(const struct draft *draft, const struct stat *old);
-
 /* Syncs the draft and renames it to the target, which may exist.  Or with 'fresh' gives it the
  * target's name, and fails with EEXIST if a file has it.  Returns 0 or PERHAPS_ERR_IO.  The
  * draft stays open, and its name is not on the disk before sync_folder(). */
 int draft_finish(struct draft *draft, const char *target, bool fresh);
 
-/* Waits until the names in a folder are on the disk.  Returns 0, also if this file system
- * cannot sync a folder; or PERHAPS_ERR_IO. */
-int sync_folder(const char *folder);
-
 /* Sets 'target' to the path to which a symbolic link leads, so that the file is replaced
  * and not the link.  The link may lead to a file that does not exist yet.  Other paths
  * stay as they are.  Returns 0 or PERHAPS_ERR_IO. */
-int follow_links(const char *path, char target[PATH_MAX]);
+int follow_links(const char *path, char target[PATH_NBYTES_MOST]);
 
 /* ---- write.c --------------------------------------------------------------------------- */
 
@@ -187,16 +174,13 @@ static inline uint64_t saved_distance(uint64_t file_nbytes)
     return (file_nbytes + huge - 1) & ~(huge - 1);
 }
 
-/* Has a filter whose file is mapped to be written in memory lie in memory altogether, on huge
- * pages if there are any: for many changes all over it.  If there is no memory for that, it
- * stays as it is.  Nobody else may use the filter. */
-void map_to_memory(perhaps_filter *f);
-
-/* For a filter that is mapped so.  Each of the first records writes to a page of its own, which
- * takes the system as long as copying some pages at once: so not many are waited for. */
+/* Returns whether map_to_pages() pays for a filter whose file is mapped to be written in memory,
+ * and gets so many records.  Each of the first ones writes to a page of its own, which takes the
+ * system as long as copying some pages at once: so not many are waited for. */
 static inline bool pays_in_memory(const perhaps_filter *f, uint64_t records)
 {
-    return 16 * records >= f->mapping->file_nbytes / HEADER_NBYTES;
+    return f->mapping->how == MAPPED_IN_MEMORY &&
+           16 * records >= f->mapping->file_nbytes / HEADER_NBYTES;
 }
 
 /* Returns whether the bodies lie in a file that is mapped, and not in the caller's memory. */

@@ -231,7 +231,7 @@ static ALWAYS_INLINE lanes exp_less_one(lanes x)
 {
     const double shift = 0x1.8p52, ln2_high = 0x1.62e42fefa38p-1,
                  ln2_low = 0x1.ef35793c7673p-45;
-    lanes shifted = x * M_LOG2E + shift, k = shifted - shift, power = { 0 };
+    lanes shifted = x * LOG2_E + shift, k = shifted - shift, power = { 0 };
     const lanes r = (x - k * ln2_high) - k * ln2_low;
     static const double factor[] = { 1 / 6227020800.0,
                                      1 / 479001600.0,
@@ -544,7 +544,7 @@ bool by_load_may_keep(const struct by_load *b, double bands, double fpr)
 static double margin(const struct by_load *b, double bands, double fpr, double times,
                      struct by_load_start *start)
 {
-    const double needed = 9 * M_LN10;
+    const double needed = 9 * LN_10;
     struct loads loads;
     find_loads(b, &loads);
     const struct moments m = block_moments(b, &loads);

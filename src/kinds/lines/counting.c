@@ -23,7 +23,6 @@
  * Invariant: a counter is 15, or at least the number of copies of the keys that it belongs
  * to. */
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -376,7 +375,7 @@ static int counting_add_one(perhaps_filter *f, const struct keyhash *key, enum c
             return 0;
         if (holding_is_over(f, before))
             return PERHAPS_ERR_FULL;
-        sched_yield();
+        thread_yield();
     }
 }
 

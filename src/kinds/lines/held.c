@@ -305,7 +305,7 @@ static double guess(const struct search *s)
 {
     const struct design *d = s->design;
     const double nbits = -log2(d->fpr) / d->bands, size = (double)WORD_NBITS / d->cells;
-    const double even = s->needed->about * nbits / M_LN2 * size / (WORDS * WORD_NBITS);
+    const double even = s->needed->about * nbits / LN_2 * size / (WORDS * WORD_NBITS);
     return even + 0.0008 * size * nbits * nbits * even + 0.017 * nbits * nbits * sqrt(even) +
            0.5;
 }

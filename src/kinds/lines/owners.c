@@ -41,9 +41,9 @@ void owners_settle(const perhaps_filter *f)
  * that begin at once may lose each other's notes, which only costs them time. */
 static bool seems_alone(struct owners *owners)
 {
-    pthread_t self = pthread_self();
+    const uintptr_t self = thread_self();
     unsigned batches = __atomic_load_n(&owners->batches, __ATOMIC_RELAXED);
-    if (!pthread_equal(__atomic_load_n(&owners->latest, __ATOMIC_RELAXED), self)) {
+    if (__atomic_load_n(&owners->latest, __ATOMIC_RELAXED) != self) {
         __atomic_store_n(&owners->latest, self, __ATOMIC_RELAXED);
         batches = 0;
     }

@@ -14,8 +14,6 @@
 #ifndef OWNERS_H
 #define OWNERS_H
 
-#include <pthread.h>
-
 #include "../../base/bytes.h"
 #include "../../base/compiler.h"
 #include "../../base/locks.h"
@@ -33,7 +31,7 @@ struct owners {
     uint64_t factor; /* scale64(place, factor) is the region of a place */
     uint8_t all;     /* a lock: all regions have one owner */
     uint8_t room_after_all[55];
-    pthread_t latest; /* the thread that began the latest batch */
+    uintptr_t latest; /* the thread that began the latest batch */
     unsigned batches; /* how many it began, one after the other; a guess is good enough */
     uint8_t room_after_batches[52];
     struct {

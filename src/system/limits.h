@@ -1,8 +1,8 @@
-/* host.h - how much memory and how many CPUs this process may use. */
-#ifndef HOST_H
-#define HOST_H
+/* limits.h - how much memory and how many CPUs a process may use, on Linux. */
+#ifndef LIMITS_H
+#define LIMITS_H
 
-#include <perhaps_build.h>
+#include "system.h"
 
 /* What the system tells a process by calls.  The rest lies in /proc and /sys. */
 struct host {
@@ -20,18 +20,5 @@ struct host host_now(void);
 /* Do what perhaps_host_memory_nbytes() and perhaps_host_threads() do, for this host. */
 uint64_t host_memory_nbytes(const struct host *host);
 unsigned host_threads(const struct host *host);
-
-/* Returns how much memory to use if the caller does not say. */
-static inline uint64_t memory_by_default(void)
-{
-    return perhaps_host_memory_nbytes() / 4;
-}
-
-/* Returns how many threads to use: those that were asked for, or if that is 0 as many as this
- * process may. */
-static inline unsigned threads_or_all(unsigned asked)
-{
-    return asked ? asked : perhaps_host_threads();
-}
 
 #endif

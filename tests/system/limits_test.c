@@ -1,4 +1,4 @@
-/* host_test.c - how much memory and how many CPUs a process may use, by files of /proc and
+/* limits_test.c - how much memory and how many CPUs a process may use, by files of /proc and
  * /sys/fs/cgroup that a test writes: as they are on a machine and in a container, with limits
  * of either version of control groups, and with text that nobody would expect. */
 #include "support.h"
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/host.h"
+#include "system/limits.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define MIB (UINT64_C(1) << 20)

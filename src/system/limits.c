@@ -1,4 +1,4 @@
-/* host.c - how much memory and how many CPUs this process may use.
+/* limits.c - how much memory and how many CPUs this process may use.
  *
  * A process may take less than the machine has: by its resource limits, or by those of its
  * control group or of one of the groups around that.  /proc/self/cgroup names the group in each
@@ -15,7 +15,9 @@
  * Each of these files may be missing, and its text is not trusted: what is no number limits
  * nothing. */
 #define _GNU_SOURCE 1
-#include "host.h"
+#include "limits.h"
+
+#ifdef SYSTEM_LINUX
 
 #include <errno.h>
 #include <perhaps_build.h>
@@ -26,7 +28,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { PATH_NBYTES = 4096, LINE_NBYTES = 4096, SHORT_NBYTES = 256, CPUS_MOST = 1 << 20 };
+enum {
+    PATH_NBYTES = PATH_NBYTES_MOST,
+    LINE_NBYTES = 4096,
+    SHORT_NBYTES = 256,
+    CPUS_MOST = 1 << 20
+};
 
 /* If the addresses are limited, there is a thread for each so many.  Its stack takes 8 MiB of
  * them, and the C library's heap for it 64 MiB, for a moment 128. */
@@ -393,6 +400,11 @@ struct host host_now(void)
     return host;
 }
 
+uint64_t ram_nbytes(void)
+{
+    return host_now().ram_nbytes;
+}
+
 uint64_t perhaps_host_memory_nbytes(void)
 {
     const int saved = errno;
@@ -410,3 +422,5 @@ unsigned perhaps_host_threads(void)
     errno = saved;
     return n;
 }
+
+#endif
