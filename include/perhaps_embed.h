@@ -69,9 +69,9 @@ PERHAPS_API uint64_t perhaps_memory_nbytes(const perhaps_filter *filter);
  * Asks the system, which takes milliseconds in a large process. */
 PERHAPS_API uint64_t perhaps_huge_nbytes(const perhaps_filter *filter);
 
-/* Where there is no system to ask (PERHAPS_SYSTEM=none: WebAssembly, bare metal) the program has
- * this function, which fills in bytes that nobody can foretell, and returns 0.  Without it filters
- * are created with a seed of the caller's only, and otherwise PERHAPS_ERR_IO. */
+/* Where there is no system to ask (PERHAPS_SYSTEM=none: WebAssembly, bare metal) the program
+ * has this function, which fills in bytes that nobody can foretell, and returns 0.  Without it
+ * filters are created with a seed of the caller's only, and otherwise PERHAPS_ERR_IO. */
 int perhaps_entropy(void *bytes, size_t nbytes);
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
  * All of it but what only macOS has is built and tested on Linux, too (-DPERHAPS_SYSTEM=posix).
  * The lines for macOS (F_FULLFSYNC, F_PREALLOCATE, renamex_np()) are written from its manual
  * pages, and have never run. */
-#define _DEFAULT_SOURCE 1
+#define _DEFAULT_SOURCE  1
 #define _DARWIN_C_SOURCE 1
 #include "system.h"
 
@@ -28,25 +28,30 @@ const char *environment(const char *name)
 
 /* ---- Files: their bytes ------------------------------------------------------------------ */
 
-/* fsync() of macOS ends when the disk has the bytes in its cache. */
+#ifdef __APPLE__ /* where fsync() ends when the disk has the bytes in its cache */
+#define SYNC(fd)      (fcntl(fd, F_FULLFSYNC) == -1 ? fsync(fd) : 0)
+#define fdatasync(fd) SYNC(fd)
+#else
+#define SYNC(fd) fsync(fd)
+#endif
+
 int sync_file(int fd)
 {
     int failed;
-#ifdef F_FULLFSYNC
-    if (fcntl(fd, F_FULLFSYNC) != -1)
-        return 0;
-#endif
-    while ((failed = fsync(fd)) && errno == EINTR)
+    while ((failed = SYNC(fd)) && errno == EINTR)
         continue;
     return failed;
 }
 
 int sync_data(int fd)
 {
-    return sync_file(fd);
+    int failed;
+    while ((failed = fdatasync(fd)) && errno == EINTR)
+        continue;
+    return failed;
 }
 
-/* posix_fallocate() changes the size of a file. */
+/* posix_fallocate() would change the size of the file. */
 int reserve_file(int fd, uint64_t from, uint64_t nbytes)
 {
 #ifdef F_PREALLOCATE
@@ -63,18 +68,38 @@ int reserve_file(int fd, uint64_t from, uint64_t nbytes)
 #endif
 }
 
-/* That the disk has room for what is a hole yet can be had only by writing there, which others
- * may do at the same time. */
+/* Has the disk have room for bytes of a file, which are zeros if they were not there.  Returns 0 or
+ * an errno. */
+static int allocate_room(int fd, uint64_t at, uint64_t nbytes)
+{
+#ifdef __APPLE__ /* which does not have it */
+    (void)fd, (void)at, (void)nbytes;
+    return ENOTSUP;
+#else
+    return posix_fallocate(fd, (off_t)at, (off_t)nbytes);
+#endif
+}
+
 int reserve_mapped(int fd, uint64_t nbytes)
 {
-    (void)fd, (void)nbytes;
-    return 0;
+    int error;
+    while ((error = allocate_room(fd, 0, nbytes)) == EINTR)
+        continue;
+    if (!error || is_lacking(error))
+        return 0;
+    errno = error;
+    return PERHAPS_ERR_IO;
 }
 
 bool add_zeros(int fd, uint64_t at, size_t nbytes)
 {
-    (void)fd, (void)at, (void)nbytes;
-    return false;
+    struct stat st;
+    const int saved = errno;
+    const bool ok = !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size == at &&
+                    lseek(fd, 0, SEEK_CUR) == (off_t)at && !allocate_room(fd, at, nbytes) &&
+                    lseek(fd, (off_t)nbytes, SEEK_CUR) >= 0;
+    errno = saved;
+    return ok;
 }
 
 uint64_t behind_hole(int fd, uint64_t at, uint64_t end)
@@ -211,7 +236,8 @@ uint64_t ram_nbytes(void)
 static uint64_t limited(int resource, uint64_t most)
 {
     struct rlimit limit;
-    return getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > most
+    return getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+                   limit.rlim_cur > most
                ? most
                : limit.rlim_cur;
 }

@@ -1,6 +1,6 @@
 /* unix.c - what Linux has in common with macOS and the BSDs: POSIX.1-2008, and of what these
  * added to it flock(), getentropy() and anonymous maps. */
-#define _DEFAULT_SOURCE 1
+#define _DEFAULT_SOURCE  1
 #define _DARWIN_C_SOURCE 1
 #include "system.h"
 

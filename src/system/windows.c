@@ -1,8 +1,9 @@
 /* windows.c - Windows, from 7 on.
  *
  * Files are descriptors of the C library, since perhaps_save_to() takes one, and are opened so
- * that they can be renamed and replaced meanwhile, as elsewhere; but for those that are mapped,
- * which Windows does not replace.  Paths are UTF-8. */
+ * that they can be renamed and replaced meanwhile, as elsewhere: from Windows 10 on (1607); older
+ * ones, and wine, replace no file that is open, and none replaces one that is mapped.  Then a save
+ * ends with an error, and a live file cannot be opened to write.  Paths are UTF-8. */
 #define _CRT_RAND_S 1
 #include "system.h"
 
@@ -289,7 +290,8 @@ int read_at(int fd, void *bytes, uint64_t nbytes, uint64_t at)
 
 int rewind_file(int fd)
 {
-    return SetFilePointerEx(handle_of(fd), (LARGE_INTEGER){ 0 }, NULL, FILE_BEGIN) ? 0 : failed();
+    return SetFilePointerEx(handle_of(fd), (LARGE_INTEGER){ 0 }, NULL, FILE_BEGIN) ? 0
+                                                                                   : failed();
 }
 
 /* A pipe has nothing to sync. */
@@ -462,9 +464,35 @@ static int move_file(const char *from, const char *to, DWORD how)
     return MoveFileExW(wide_from, wide_to, how | MOVEFILE_WRITE_THROUGH) ? 0 : failed();
 }
 
+/* What SetFileInformationByHandle() takes as FileRenameInfoEx, which older headers lack. */
+struct renaming {
+    DWORD flags;
+    HANDLE root;
+    DWORD nbytes; /* of the name */
+    wchar_t name[PATH_NBYTES_MOST];
+};
+
+/* Renames as POSIX does: also onto a file that is open.  From Windows 10 on (1607). */
+static bool rename_as_posix(const char *from, const char *to)
+{
+    enum { RENAME_INFO_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
+    struct renaming renaming = { .flags = REPLACE_IF_EXISTS | POSIX_SEMANTICS };
+    wchar_t wide[PATH_NBYTES_MOST];
+    if (!to_wide(to, wide) || !GetFullPathNameW(wide, PATH_NBYTES_MOST, renaming.name, NULL))
+        return false;
+    renaming.nbytes = (DWORD)(wcslen(renaming.name) * sizeof *wide);
+    HANDLE handle = open_handle(from, DELETE | SYNCHRONIZE, OPEN_EXISTING, 0);
+    if (!handle)
+        return false;
+    const bool done = SetFileInformationByHandle(
+        handle, (FILE_INFO_BY_HANDLE_CLASS)RENAME_INFO_EX, &renaming, sizeof renaming);
+    CloseHandle(handle);
+    return done;
+}
+
 int rename_file(const char *from, const char *to)
 {
-    return move_file(from, to, MOVEFILE_REPLACE_EXISTING);
+    return rename_as_posix(from, to) ? 0 : move_file(from, to, MOVEFILE_REPLACE_EXISTING);
 }
 
 int rename_new(const char *from, const char *to)

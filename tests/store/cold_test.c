@@ -281,13 +281,6 @@ static perhaps_filter *open_large(const struct perhaps_open_options *how)
     return NULL;
 }
 
-static long disk_faults(void)
-{
-    struct rusage usage;
-    expect(!getrusage(RUSAGE_THREAD, &usage));
-    return usage.ru_majflt;
-}
-
 TEST(one_question_reads_one_page)
 {
     scoped_filter *f = open_large(&map_it);

@@ -1,4 +1,4 @@
-/* entropy.c - getentropy() for the tests: filters draw the same seeds in every run, so that a
+/* entropy.c - random bytes for the tests: filters draw the same seeds in every run, so that a
  * test does not fail by chance.  The linker sends the library's calls here (--wrap, see
  * CMakeLists.txt). */
 #include <stdatomic.h>
@@ -7,6 +7,7 @@
 #include "support.h"
 
 int __wrap_getentropy(void *bytes, size_t nbytes);
+int __wrap_random_bytes(void *bytes, size_t nbytes); /* where getentropy() is not to be had */
 
 int __wrap_getentropy(void *bytes, size_t nbytes)
 {
@@ -19,4 +20,9 @@ int __wrap_getentropy(void *bytes, size_t nbytes)
                nbytes - at < sizeof word ? nbytes - at : sizeof word);
     }
     return 0;
+}
+
+int __wrap_random_bytes(void *bytes, size_t nbytes)
+{
+    return __wrap_getentropy(bytes, nbytes);
 }

@@ -125,6 +125,27 @@ WRAP(int, -1, ftruncate, (int fd, off_t nbytes), (fd, nbytes))
 WRAP(int, -1, flock, (int fd, int how), (fd, how))
 WRAP(off_t, -1, lseek, (int fd, off_t offset, int from), (fd, offset, from))
 WRAP(int, -1, mkostemp, (char *path, int flags), (path, flags))
+
+/* Defines one for a call that returns its error, and has the name of another one. */
+#define WRAP_ERROR(name, of, parameters, arguments)                                            \
+    int __real_##name parameters;                                                              \
+    int __wrap_##name parameters;                                                              \
+    int __wrap_##name parameters                                                               \
+    {                                                                                          \
+        int error = failure_of(of);                                                            \
+        return error ? error : __real_##name arguments;                                        \
+    }
+
+WRAP_ERROR(posix_fallocate, "fallocate", (int fd, off_t at, off_t nbytes), (fd, at, nbytes))
+WRAP_ERROR(posix_madvise, "madvise", (void *at, size_t nbytes, int advice),
+           (at, nbytes, advice))
+int __real_mkstemp(char *path);
+int __wrap_mkstemp(char *path);
+int __wrap_mkstemp(char *path)
+{
+    return fails("mkostemp") ? -1 : __real_mkstemp(path);
+}
+
 WRAP(ssize_t, -1, write, (int fd, const void *bytes, size_t nbytes), (fd, bytes, cut(nbytes)))
 WRAP(ssize_t, -1, read, (int fd, void *bytes, size_t nbytes), (fd, bytes, cut(nbytes)))
 WRAP(ssize_t, -1, pwrite, (int fd, const void *bytes, size_t nbytes, off_t offset),
@@ -136,13 +157,9 @@ int __wrap_fsync(int fd);
 int __wrap_fdatasync(int fd);
 int __real_open(const char *path, int flags, ...);
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
-                          void *argument);
 
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
-                          void *argument);
 int __wrap___open_2(const char *path, int flags);
 ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room);
 ssize_t __wrap___pread_chk(int fd, void *bytes, size_t nbytes, off_t offset, size_t room);
@@ -194,13 +211,10 @@ int __wrap_getrusage(int who, struct rusage *usage)
     return fails("getrusage") ? -1 : __real_getrusage(who, usage);
 }
 
-/* This one returns its error. */
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
-                          void *argument)
-{
-    int error = failure_of("pthread_create");
-    return error ? error : __real_pthread_create(thread, how, run, argument);
-}
+WRAP_ERROR(pthread_create, "pthread_create",
+           (pthread_t * thread, const pthread_attr_t *how, void *(*run)(void *),
+            void *argument),
+           (thread, how, run, argument))
 
 /* Some compilers define _FORTIFY_SOURCE, which turns open(), read() and pread() into these. */
 int __wrap___open_2(const char *path, int flags)

@@ -6,8 +6,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "system/system.h"
+
+/* What the library uses of the system.  Elsewhere than on Linux a draft has a name from the begin,
+ * and is not linked; and the room for a journal is not reserved. */
+#ifdef SYSTEM_LINUX
+enum { IS_LINUX = true };
+#define CALL_OF_DRAFTS "open nameless"
+#else
+enum { IS_LINUX = false };
+#define CALL_OF_DRAFTS "create"
+#endif
+
 /* Makes a call fail with this errno, every time, after 'after' of them have worked.  The name
- * is that of the function; but open() is three calls to the tests: "open nameless" (O_TMPFILE),
+ * is that of the function, or of the one that stands for it on Linux ("fallocate" is
+ * posix_fallocate(), too); but open() is three calls to the tests: "open nameless" (O_TMPFILE),
  * "create" and "open"; and "links" stands for a file system that can neither make nameless
  * files nor link them.  Threads may make the calls. */
 void let_fail(const char *call, int error, unsigned after);

@@ -1,53 +1,13 @@
-/* files.c - what tests need of files, processes and threads: see support.h.  All files lie in
- * one folder for each process.  It is removed by atexit(), also after a failed test. */
+/* files.c - what tests need of files: see support.h. */
 #include "support.h"
 
 #include "hostile.h"
 #include "store/store.h"
 
-#include <dirent.h>
-#include <ftw.h>
 #include <locale.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char temp_folder[64];
-static pid_t temp_owner; /* a forked child, which runs atexit(), too, must not remove it */
-
-/* Removes what nftw() visits: the contents of a folder before the folder (FTW_DEPTH). */
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
-static void remove_temp_folder(void)
-{
-    if (getpid() == temp_owner)
-        nftw(temp_folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-struct path temp_path(const char *name)
-{
-    if (!*temp_folder) {
-        const char *base = getenv("TMPDIR");
-        snprintf(temp_folder, sizeof temp_folder, "%.40s/perhaps-XXXXXX", base ? base : "/tmp");
-        /* mkdtemp() allows only the owner; the child of run_in_child() may be nobody. */
-        expect(mkdtemp(temp_folder) && !chmod(temp_folder, 0755));
-        temp_owner = getpid();
-        atexit(remove_temp_folder);
-    }
-    struct path folder;
-    snprintf(folder.text, sizeof folder.text, "%s", temp_folder);
-    return path_below(folder, name);
-}
 
 struct path path_below(struct path folder, const char *name)
 {
@@ -67,13 +27,13 @@ struct path journal_of(struct path file)
 
 struct bytes read_file(const char *path)
 {
-    struct stat st;
-    FILE *file = fopen(path, "rb");
-    expect(file && !fstat(fileno(file), &st));
-    struct bytes bytes = { .nbytes = (size_t)st.st_size };
+    struct file_info info;
+    int fd = open_at_once(path, false);
+    expect(fd >= 0 && !look_at_fd(fd, &info));
+    struct bytes bytes = { .nbytes = (size_t)info.nbytes };
     bytes.at = malloc(bytes.nbytes + 1); /* never 0 bytes, which may give NULL */
-    expect(bytes.at && fread(bytes.at, 1, bytes.nbytes, file) == bytes.nbytes);
-    fclose(file);
+    expect(bytes.at && !read_at(fd, bytes.at, bytes.nbytes, 0));
+    close_file(fd);
     return bytes;
 }
 
@@ -96,7 +56,7 @@ struct bytes saved_bytes(const perhaps_filter *f)
     struct path path = temp_path("saved_bytes");
     expect_success(perhaps_save(f, path.text));
     struct bytes bytes = read_file(path.text);
-    unlink(path.text);
+    remove(path.text);
     return bytes;
 }
 
@@ -158,45 +118,4 @@ void use_decimal_comma(void)
     if (!setlocale(LC_ALL, "de_DE.UTF-8"))
         skip();
     expect(localeconv()->decimal_point[0] == ',');
-}
-
-/* The child ends by _exit(), so it does not run the atexit() of the test. */
-int run_in_child(int (*run)(void *context), void *context, bool as_nobody)
-{
-    enum { NOBODY = 65534 }; /* the user 'nobody' of Linux */
-    int status = -1;
-    pid_t child = fork();
-    expect(child >= 0);
-    if (!child) {
-        if (as_nobody && !geteuid() && setuid(NOBODY))
-            _exit(CANNOT_TRY);
-        _exit(run(context));
-    }
-    expect(waitpid(child, &status, 0) == child && WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
-void run_threads(unsigned count, void *run(void *), void *elements, size_t element_nbytes)
-{
-    enum { THREADS_MOST = 64 };
-    pthread_t thread[THREADS_MOST];
-    expect(count <= THREADS_MOST);
-    for (unsigned i = 0; i < count; i++)
-        expect(!pthread_create(&thread[i], NULL, run, (char *)elements + i * element_nbytes));
-    for (unsigned i = 0; i < count; i++)
-        expect(!pthread_join(thread[i], NULL));
-}
-
-unsigned count_beside(const char *path)
-{
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", path);
-    *strrchr(folder, '/') = '\0';
-    DIR *dir = opendir(folder);
-    expect(dir);
-    unsigned n = 0;
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n - 2; /* without . and .. */
 }

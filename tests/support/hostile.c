@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifndef _WIN32
 #include <sys/mman.h>
 #include <unistd.h>
+#endif
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -190,6 +192,8 @@ size_t write_numbers(const struct numbers *n, const uint8_t *old, size_t old_nby
 
 /* ---- Opening ---------------------------------------------------------------------------- */
 
+#ifndef _WIN32 /* where windows.c has it */
+
 int open_bytes(const void *bytes, size_t nbytes, const struct perhaps_open_options *options,
                perhaps_filter **filter)
 {
@@ -207,6 +211,8 @@ int open_bytes(const void *bytes, size_t nbytes, const struct perhaps_open_optio
     close(fd);
     return error;
 }
+
+#endif
 
 /* ---- Using ------------------------------------------------------------------------------ */
 

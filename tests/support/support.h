@@ -312,6 +312,10 @@ perhaps_filter *build_in_want(struct perhaps_options options,
                               const struct perhaps_keys *listed,
                               const struct perhaps_keys *others);
 
+#ifdef _WIN32
+void *aligned_alloc(size_t alignment, size_t nbytes);
+#endif
+
 /* ---- Files and processes ----------------------------------------------------------------- */
 
 struct path {
