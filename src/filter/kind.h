@@ -155,8 +155,8 @@ struct filter_kind {
     /* Returns the size of the writers of a body, which are zeroed.  NULL: they need nothing. */
     size_t (*writers_nbytes)(const struct geometry *g);
 
-    /* Counts in f->counters the keys that threads have counted apart, in the writers of the body.
-     * NULL: they count none so.  Other threads may add meanwhile. */
+    /* Counts in f->counters the keys that threads have counted apart, in the writers of the
+     * body.  NULL: they count none so.  Other threads may add meanwhile. */
     void (*settle)(const perhaps_filter *f);
 
     /* Whether each key is an integer with a bit of its own: the hash is PERHAPS_HASH_INTEGER,

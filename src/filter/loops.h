@@ -57,9 +57,9 @@ static inline int count_removal(struct counters *counters, bool removed)
     return removed ? 0 : PERHAPS_ERR_NOT_FOUND;
 }
 
-/* Returns whether a shared filter has less than 'most' keys; always without a counter, which says
- * that the key was counted.  Several threads at once may then add a few more than 'most', of
- * which the caller has kept clear of the key limit. */
+/* Returns whether a shared filter has less than 'most' keys; always without a counter, which
+ * says that the key was counted.  Several threads at once may then add a few more than 'most',
+ * of which the caller has kept clear of the key limit. */
 static inline bool has_room(const uint64_t *count, uint64_t most)
 {
     return !count || __atomic_load_n(count, __ATOMIC_RELAXED) < most;

@@ -359,8 +359,8 @@ CONTAINS_INTEGER(blocked_contains_integer, blocked_contains_one)
 ADD_INTEGER(blocked_add_integer, blocked_add_one)
 ADD_NEW_ONE(blocked_add_new_one, blocked_add_one)
 
-/* Adds a key to its lines, one after the other, each under the lock of its region, and counts it
- * in the last one.  Returns whether all its bits were set before. */
+/* Adds a key to its lines, one after the other, each under the lock of its region, and counts
+ * it in the last one.  Returns whether all its bits were set before. */
 static LOOP_INLINE bool key_add_owned(const struct body *b, struct line_places at,
                                       struct keyhash key, uint64_t *count)
 {

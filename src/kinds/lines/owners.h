@@ -6,8 +6,8 @@
  * more.  An atomic operation for every bit would make adds three times slower, and a lock for
  * every line would travel between the caches of the cores most of the time.
  *
- * Keys that come one by one are counted by region, under its lock, and not by a counter that all
- * threads would write: owners_settle() adds up what is counted so.
+ * Keys that come one by one are counted by region, under its lock, and not by a counter that
+ * all threads would write: owners_settle() adds up what is counted so.
  *
  * A thread that has added the last batches without company takes all regions at once, and adds
  * its next batch without sorting it. */
@@ -80,8 +80,8 @@ static inline void owners_release(struct owners *owners, uint64_t region)
     lock_release(&owners->region[region].lock);
 }
 
-/* Counts a key in a region, whose lock is held.  The common counter, or NULL if the key has been
- * counted, gets to know it later. */
+/* Counts a key in a region, whose lock is held.  The common counter, or NULL if the key has
+ * been counted, gets to know it later. */
 static inline void owners_count(struct owners *owners, uint64_t region, uint64_t *count)
 {
     uint8_t *apart = &owners->region[region].apart;
