@@ -69,8 +69,8 @@ bool is_note(const char *text, size_t nbytes);
 
 /* Sets up the hash of a new filter, and draws the seed or the secret if the caller gave none.
  * Returns 0; PERHAPS_ERR_SECRET (custom without a function); PERHAPS_ERR_ARGUMENT for an
- * unknown hash, or what can be no note; PERHAPS_ERR_UNSUPPORTED for one that this build does not
- * have; or PERHAPS_ERR_IO if the system gave no random bytes. */
+ * unknown hash, or what can be no note; PERHAPS_ERR_UNSUPPORTED for one that this build does
+ * not have; or PERHAPS_ERR_IO if the system gave no random bytes. */
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing);
 
 /* Sets up the hash of a saved filter: id, seed and check value come from the file, the rest

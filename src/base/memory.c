@@ -28,9 +28,9 @@ static void *align(uint8_t *block)
     return block + shift;
 }
 
-/* Large blocks are pages of the system: making a large filter does not take the time to zero all
- * of it.  What is smaller comes from the C library, which gives out again what was released: to
- * map and touch a page takes longer than to zero ten. */
+/* Large blocks are pages of the system: making a large filter does not take the time to zero
+ * all of it.  What is smaller comes from the C library, which gives out again what was
+ * released: to map and touch a page takes longer than to zero ten. */
 static void *system_allocate_scratch(size_t nbytes)
 {
     return nbytes >= PAGES_NBYTES_LEAST ? map_pages(nbytes) : align(malloc(nbytes + ALIGNMENT));

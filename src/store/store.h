@@ -174,9 +174,9 @@ static inline uint64_t saved_distance(uint64_t file_nbytes)
     return (file_nbytes + huge - 1) & ~(huge - 1);
 }
 
-/* Returns whether map_to_pages() pays for a filter whose file is mapped to be written in memory,
- * and gets so many records.  Each of the first ones writes to a page of its own, which takes the
- * system as long as copying some pages at once: so not many are waited for. */
+/* Returns whether map_to_pages() pays for a filter whose file is mapped to be written in
+ * memory, and gets so many records.  Each of the first ones writes to a page of its own, which
+ * takes the system as long as copying some pages at once: so not many are waited for. */
 static inline bool pays_in_memory(const perhaps_filter *f, uint64_t records)
 {
     return f->mapping->how == MAPPED_IN_MEMORY &&

@@ -1,6 +1,6 @@
 /* none.c - no system: WebAssembly, bare metal.  There is one thread, and no files: what needs
- * them ends with PERHAPS_ERR_IO (ENOSYS), and a pile stays in memory.  Memory comes from malloc().
- * Random bytes come from perhaps_entropy(), if the program has it. */
+ * them ends with PERHAPS_ERR_IO (ENOSYS), and a pile stays in memory.  Memory comes from
+ * malloc().  Random bytes come from perhaps_entropy(), if the program has it. */
 #include "system.h"
 
 #ifdef SYSTEM_NONE
@@ -110,7 +110,8 @@ long process_self(void)
     return 1;
 }
 
-/* ---- Random bytes, and limits -------------------------------------------------------------- */
+/* ---- Random bytes, and limits
+ * -------------------------------------------------------------- */
 
 __attribute__((weak)) int perhaps_entropy(void *bytes, size_t nbytes)
 {
@@ -148,7 +149,8 @@ const char *environment(const char *name)
     return NULL;
 }
 
-/* ---- Files: none --------------------------------------------------------------------------- */
+/* ---- Files: none
+ * --------------------------------------------------------------------------- */
 
 static int no_files(void)
 {
@@ -402,7 +404,8 @@ const char *temporary_folder(void)
     return "/tmp";
 }
 
-/* ---- Pages of memory: none ------------------------------------------------------------------ */
+/* ---- Pages of memory: none
+ * ------------------------------------------------------------------ */
 
 void *map_pages(size_t nbytes)
 {

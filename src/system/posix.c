@@ -68,8 +68,8 @@ int reserve_file(int fd, uint64_t from, uint64_t nbytes)
 #endif
 }
 
-/* Has the disk have room for bytes of a file, which are zeros if they were not there.  Returns 0 or
- * an errno. */
+/* Has the disk have room for bytes of a file, which are zeros if they were not there.  Returns
+ * 0 or an errno. */
 static int allocate_room(int fd, uint64_t at, uint64_t nbytes)
 {
 #ifdef __APPLE__ /* which does not have it */
@@ -115,7 +115,8 @@ uint64_t behind_hole(int fd, uint64_t at, uint64_t end)
 #endif
 }
 
-/* ---- Files without a name ----------------------------------------------------------------- */
+/* ---- Files without a name
+ * ----------------------------------------------------------------- */
 
 bool has_no_nameless(int error)
 {
@@ -166,7 +167,8 @@ int rename_replacing_nothing(const char *from, const char *to)
 #endif
 }
 
-/* ---- Pages of memory ---------------------------------------------------------------------- */
+/* ---- Pages of memory
+ * ---------------------------------------------------------------------- */
 
 void want_huge_pages(void *memory, size_t nbytes)
 {

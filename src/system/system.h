@@ -5,8 +5,8 @@
  *     linux.c     what only Linux has; limits.c: those of its processes
  *     posix.c     what stands for that elsewhere
  *     windows.c   Windows
- *     none.c      no system: WebAssembly, bare metal.  No threads, no files; random bytes are the
- *                 caller's
+ *     none.c      no system: WebAssembly, bare metal.  No threads, no files; random bytes are
+ *                 the caller's
  *
  * Calls that end as 0 or PERHAPS_ERR_IO set errno with the latter, and so do those that end as
  * -1; the system's own errors are those of POSIX everywhere.  A signal ends nothing. */
@@ -113,12 +113,12 @@ int random_bytes(void *bytes, size_t nbytes);
 
 /* ---- Limits ------------------------------------------------------------------------------ */
 
-/* Returns how much memory the machine has.  What this process may take of it, and how many threads
- * it may use, tell perhaps_host_memory_nbytes() and perhaps_host_threads(). */
+/* Returns how much memory the machine has.  What this process may take of it, and how many
+ * threads it may use, tell perhaps_host_memory_nbytes() and perhaps_host_threads(). */
 uint64_t ram_nbytes(void);
 
-/* Returns a variable of the environment; NULL if there is none, or if the program has more rights
- * than who has started it. */
+/* Returns a variable of the environment; NULL if there is none, or if the program has more
+ * rights than who has started it. */
 const char *environment(const char *name);
 
 /* ---- Files: their bytes ------------------------------------------------------------------ */
@@ -146,8 +146,8 @@ int sync_data(int fd);
 /* Sets the size of a file.  Returns 0 or -1. */
 int cut_file(int fd, uint64_t nbytes);
 
-/* Reserves room on the disk for bytes of a file, whose size stays.  Returns 0; PERHAPS_ERR_IO; or
- * PERHAPS_ERR_UNSUPPORTED where the system or the file system cannot do that. */
+/* Reserves room on the disk for bytes of a file, whose size stays.  Returns 0; PERHAPS_ERR_IO;
+ * or PERHAPS_ERR_UNSUPPORTED where the system or the file system cannot do that. */
 int reserve_file(int fd, uint64_t from, uint64_t nbytes);
 
 /* Does so for all bytes of a file that will be mapped and written: also for those that share
@@ -159,14 +159,15 @@ int reserve_mapped(int fd, uint64_t nbytes);
  * room for them and writes nothing.  Returns false, with no change, where it cannot. */
 bool add_zeros(int fd, uint64_t at, size_t nbytes);
 
-/* Returns where the first byte from 'at' on lies that is in no hole of the file; 'end', the size
- * of the file, if none does; or 'at' where the file system tells of no holes. */
+/* Returns where the first byte from 'at' on lies that is in no hole of the file; 'end', the
+ * size of the file, if none does; or 'at' where the file system tells of no holes. */
 uint64_t behind_hole(int fd, uint64_t at, uint64_t end);
 
 /* Tells the system that these bytes of a file are not wanted in memory again soon. */
 void forget_bytes(int fd, uint64_t at, uint64_t nbytes);
 
-/* ---- Files: which, and whose -------------------------------------------------------------- */
+/* ---- Files: which, and whose
+ * -------------------------------------------------------------- */
 
 /* The longest path, with the zero behind it. */
 enum { PATH_NBYTES_MOST = 4096 };
@@ -207,7 +208,8 @@ int lock_shared(int fd);
 int lock_alone(int fd);
 void unlock_file(int fd);
 
-/* ---- Files: to open and to name ----------------------------------------------------------- */
+/* ---- Files: to open and to name
+ * ----------------------------------------------------------- */
 
 /* All of these return a descriptor that no program gets which this one runs, or -1. */
 
@@ -240,23 +242,23 @@ int duplicate(int fd);
 /* Closes, and leaves errno alone. */
 void close_file(int fd);
 
-/* Give a file another name: rename_file() in place of a file that may have it; rename_new() only
- * if none has (EEXIST).  Return 0 or PERHAPS_ERR_IO. */
+/* Give a file another name: rename_file() in place of a file that may have it; rename_new()
+ * only if none has (EEXIST).  Return 0 or PERHAPS_ERR_IO. */
 int rename_file(const char *from, const char *to);
 int rename_new(const char *from, const char *to);
 
 /* Removes a name.  Leaves errno alone. */
 void remove_file(const char *path);
 
-/* Waits until the names in a folder are on the disk.  Returns 0, also where that cannot be done;
- * or PERHAPS_ERR_IO. */
+/* Waits until the names in a folder are on the disk.  Returns 0, also where that cannot be
+ * done; or PERHAPS_ERR_IO. */
 int sync_folder(const char *folder);
 
 /* Writes the path without links on its way.  Returns 0 or PERHAPS_ERR_IO. */
 int real_path(const char *path, char real[PATH_NBYTES_MOST]);
 
-/* Reads where a link leads.  Returns how many bytes that has, without a zero behind them; or -1:
- * EINVAL, it is no link. */
+/* Reads where a link leads.  Returns how many bytes that has, without a zero behind them; or
+ * -1: EINVAL, it is no link. */
 long read_link(const char *path, char *to, size_t room);
 
 /* Returns the name behind the folders of a path. */
@@ -265,7 +267,8 @@ const char *name_in(const char *path);
 /* Returns the folder for temporary files, if the caller names none. */
 const char *temporary_folder(void);
 
-/* ---- Pages of memory ---------------------------------------------------------------------- */
+/* ---- Pages of memory
+ * ---------------------------------------------------------------------- */
 
 /* From this size on memory is taken from the system as pages. */
 #ifdef SYSTEM_NONE
@@ -274,13 +277,13 @@ const char *temporary_folder(void);
 #define PAGES_NBYTES_LEAST ((size_t)2 << 20)
 #endif
 
-/* Returns zeroed memory that begins at a multiple of 2 MiB (64 KiB on Windows), on huge pages if
- * there are any, and takes no time before it is used; or NULL. */
+/* Returns zeroed memory that begins at a multiple of 2 MiB (64 KiB on Windows), on huge pages
+ * if there are any, and takes no time before it is used; or NULL. */
 void *map_pages(size_t nbytes);
 void unmap_pages(void *memory, size_t nbytes);
 
-/* Returns how many bytes of this memory lie on huge pages; 0 if the system does not tell.  Takes
- * milliseconds in a large process. */
+/* Returns how many bytes of this memory lie on huge pages; 0 if the system does not tell.
+ * Takes milliseconds in a large process. */
 uint64_t huge_nbytes(const void *memory, uint64_t nbytes);
 
 /* Return the bytes of a file in memory: map_file() as they are, and to be written if 'write';
@@ -292,8 +295,8 @@ uint8_t *map_twice(int fd, size_t nbytes, size_t behind);
 /* Releases what one of these has returned; 'behind' is 0 for map_file(). */
 void unmap(uint8_t *map, size_t nbytes, size_t behind);
 
-/* Has what map_twice() has returned lie in memory altogether, on huge pages if there are any.  If
- * that cannot be done all stays as it is. */
+/* Has what map_twice() has returned lie in memory altogether, on huge pages if there are any.
+ * If that cannot be done all stays as it is. */
 void map_to_pages(uint8_t *map, size_t nbytes);
 
 /* Waits until what was written to the map of a file is on the disk.  Returns 0 or

@@ -98,8 +98,8 @@ void rwlock_unshare(struct rwlock *lock)
     pthread_rwlock_unlock(&lock->own);
 }
 
-/* The stack takes less of a limit of addresses (ulimit -v) than the 8 MiB that are usual, and is
- * larger than musl's. */
+/* The stack takes less of a limit of addresses (ulimit -v) than the 8 MiB that are usual, and
+ * is larger than musl's. */
 bool thread_start(struct thread *thread, void *(*work)(void *argument), void *argument)
 {
     const size_t stack_nbytes = (size_t)1 << 20;
@@ -259,7 +259,8 @@ void forget_bytes(int fd, uint64_t at, uint64_t nbytes)
 #endif
 }
 
-/* ---- Files: which, and whose -------------------------------------------------------------- */
+/* ---- Files: which, and whose
+ * -------------------------------------------------------------- */
 
 static int tell(int failed, const struct stat *st, struct file_info *info)
 {
@@ -347,7 +348,8 @@ void unlock_file(int fd)
     lock_file(fd, LOCK_UN);
 }
 
-/* ---- Files: to open and to name ----------------------------------------------------------- */
+/* ---- Files: to open and to name
+ * ----------------------------------------------------------- */
 
 int open_at_once(const char *path, bool write)
 {
@@ -393,8 +395,8 @@ void remove_file(const char *path)
     errno = saved;
 }
 
-/* Gives a file a name in two steps: only one of several processes can make an empty file of that
- * name, and then replaces it.  A crash in between leaves the empty file. */
+/* Gives a file a name in two steps: only one of several processes can make an empty file of
+ * that name, and then replaces it.  A crash in between leaves the empty file. */
 static int claim(const char *from, const char *to)
 {
     int fd = create_file(to);
@@ -453,7 +455,8 @@ const char *temporary_folder(void)
     return folder && *folder ? folder : "/tmp";
 }
 
-/* ---- Pages of memory ---------------------------------------------------------------------- */
+/* ---- Pages of memory
+ * ---------------------------------------------------------------------- */
 
 #ifndef MAP_NORESERVE /* FreeBSD reserves nothing anyway */
 #define MAP_NORESERVE 0
@@ -512,8 +515,8 @@ void unmap_pages(void *memory, size_t nbytes)
     munmap(memory, whole_pages(nbytes));
 }
 
-/* Maps a file as mmap() does, shared.  Some file systems (FUSE) have no shared maps; to be read, a
- * private one is as good. */
+/* Maps a file as mmap() does, shared.  Some file systems (FUSE) have no shared maps; to be
+ * read, a private one is as good. */
 static void *map_shared(void *at, size_t nbytes, int protection, int flags, int fd)
 {
     void *map = map_or_null(at, nbytes, protection, MAP_SHARED | flags, fd);

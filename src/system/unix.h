@@ -15,14 +15,15 @@ static inline bool is_lacking(int error)
            error == EPERM;
 }
 
-/* Gives a file another name, unless a file has that (EEXIST).  Returns 0 or -1: is_lacking(). */
+/* Gives a file another name, unless a file has that (EEXIST).  Returns 0 or -1:
+ * is_lacking(). */
 int rename_replacing_nothing(const char *from, const char *to);
 
 /* Asks for huge pages.  Leaves errno alone. */
 void want_huge_pages(void *memory, size_t nbytes);
 
-/* Has pages lie at another address, in place of what is there.  Returns false, with no change, if
- * the system cannot do that. */
+/* Has pages lie at another address, in place of what is there.  Returns false, with no change,
+ * if the system cannot do that. */
 bool move_pages(void *from, void *to, size_t nbytes);
 
 #endif

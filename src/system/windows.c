@@ -1,9 +1,10 @@
 /* windows.c - Windows, from 7 on.
  *
  * Files are descriptors of the C library, since perhaps_save_to() takes one, and are opened so
- * that they can be renamed and replaced meanwhile, as elsewhere: from Windows 10 on (1607); older
- * ones, and wine, replace no file that is open, and none replaces one that is mapped.  Then a save
- * ends with an error, and a live file cannot be opened to write.  Paths are UTF-8. */
+ * that they can be renamed and replaced meanwhile, as elsewhere: from Windows 10 on (1607);
+ * older ones, and wine, replace no file that is open, and none replaces one that is mapped.
+ * Then a save ends with an error, and a live file cannot be opened to write.  Paths are
+ * UTF-8. */
 #define _CRT_RAND_S 1
 #include "system.h"
 
@@ -133,7 +134,8 @@ long process_self(void)
     return (long)GetCurrentProcessId();
 }
 
-/* ---- Random bytes, and limits -------------------------------------------------------------- */
+/* ---- Random bytes, and limits
+ * -------------------------------------------------------------- */
 
 int random_bytes(void *bytes, size_t nbytes)
 {
@@ -179,7 +181,8 @@ const char *environment(const char *name)
     return getenv(name);
 }
 
-/* ---- Errors ------------------------------------------------------------------------------- */
+/* ---- Errors
+ * ------------------------------------------------------------------------------- */
 
 /* Sets errno to what POSIX calls the last error of Windows.  Returns PERHAPS_ERR_IO. */
 static int failed(void)
@@ -350,7 +353,8 @@ void forget_bytes(int fd, uint64_t at, uint64_t nbytes)
     (void)fd, (void)at, (void)nbytes;
 }
 
-/* ---- Files: to open and to name ----------------------------------------------------------- */
+/* ---- Files: to open and to name
+ * ----------------------------------------------------------- */
 
 /* Writes a path as Windows has it. */
 static bool to_wide(const char *path, wchar_t wide[PATH_NBYTES_MOST])
@@ -559,7 +563,8 @@ const char *temporary_folder(void)
     return ".";
 }
 
-/* ---- Files: which, and whose -------------------------------------------------------------- */
+/* ---- Files: which, and whose
+ * -------------------------------------------------------------- */
 
 static int look_at_handle(HANDLE handle, struct file_info *info)
 {
@@ -644,7 +649,8 @@ void unlock_file(int fd)
     UnlockFileEx(handle_of(fd), 0, 1, 0, &place);
 }
 
-/* ---- Pages of memory ---------------------------------------------------------------------- */
+/* ---- Pages of memory
+ * ---------------------------------------------------------------------- */
 
 void *map_pages(size_t nbytes)
 {

@@ -231,6 +231,12 @@ static unsigned later(unsigned number, struct rng *rng)
     return number + (number < 2 ? 1 : number + (unsigned)rng_below(rng, 2 * number));
 }
 
+/* Returns whether only Linux is asked for this. */
+static bool is_of_linux(const char *call)
+{
+    return !strcmp(call, "open nameless") || !strcmp(call, "linkat") || !strcmp(call, "links");
+}
+
 static void fail_each_call(struct stage *s)
 {
     static size_t nstages;
@@ -240,7 +246,7 @@ static void fail_each_call(struct stage *s)
         unsigned number = 0;
         if ((i + turn) % 2 && !every_case())
             continue;
-        if (!IS_LINUX && !strcmp(faults[i].call, "open nameless"))
+        if (!IS_LINUX && is_of_linux(faults[i].call))
             continue;
         while (try_fault(s, &faults[i], number))
             number = later(number, &rng);

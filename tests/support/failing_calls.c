@@ -132,7 +132,9 @@ WRAP(int, -1, mkostemp, (char *path, int flags), (path, flags))
     int __wrap_##name parameters;                                                              \
     int __wrap_##name parameters                                                               \
     {                                                                                          \
+        const int saved = errno;                                                               \
         int error = failure_of(of);                                                            \
+        errno = saved;                                                                         \
         return error ? error : __real_##name arguments;                                        \
     }
 

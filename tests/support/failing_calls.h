@@ -8,8 +8,8 @@
 
 #include "system/system.h"
 
-/* What the library uses of the system.  Elsewhere than on Linux a draft has a name from the begin,
- * and is not linked; and the room for a journal is not reserved. */
+/* What the library uses of the system.  Elsewhere than on Linux a draft has a name from the
+ * begin, and is not linked; and the room for a journal is not reserved. */
 #ifdef SYSTEM_LINUX
 enum { IS_LINUX = true };
 #define CALL_OF_DRAFTS "open nameless"

@@ -1,5 +1,5 @@
-/* processes.c - what tests need of processes, threads and folders: see support.h.  All files lie
- * in one folder for each process.  It is removed by atexit(), also after a failed test. */
+/* processes.c - what tests need of processes, threads and folders: see support.h.  All files
+ * lie in one folder for each process.  It is removed by atexit(), also after a failed test. */
 #include "support.h"
 
 #include <dirent.h>

@@ -60,7 +60,8 @@ struct path temp_path(const char *name)
 {
     struct path folder;
     if (!*temp_folder) {
-        for (unsigned tries = 0; tries < 1000; tries++) { /* an earlier process had this number */
+        /* an earlier process may have had this number */
+        for (unsigned tries = 0; tries < 1000; tries++) {
             snprintf(temp_folder, sizeof temp_folder, "%.100s/perhaps-%ld-%u",
                      temporary_folder(), process_self(), tries);
             if (!mkdir(temp_folder))
