@@ -101,7 +101,7 @@ static inline uint64_t directory_index(uint64_t mark, unsigned depth)
  * this spreads them. */
 static inline uint64_t segment_salt(const uint8_t *segment)
 {
-    return (uint64_t)((uintptr_t)segment * (uintptr_t)ODD_GOLDEN >> 32);
+    return (uint64_t)(uintptr_t)segment * ODD_GOLDEN >> 32;
 }
 
 /* Take a directory entry apart. */
