@@ -81,18 +81,43 @@ class Core {
 
   /* After a trap the memory may be half written, so nothing is called any more.  (Stacks that
    * overflow are RangeErrors.) */
+  #break(cause) {
+    this.broken = true;
+    return Object.assign(brokenError(), { cause });
+  }
+
+  /* Most calls have few arguments, and are many. */
   #guard(call) {
+    const few = 3;
+    return call.length <= few ? this.#guardFew(call) : this.#guardMore(call);
+  }
+
+  #guardFew(call) {
+    return (a, b, c) => {
+      if (this.broken)
+        throw brokenError();
+      try {
+        const result = call(a, b, c);
+        if (this.bytes.length === 0)
+          this.refresh();
+        return result;
+      } catch (error) {
+        throw this.#break(error);
+      }
+    };
+  }
+
+  #guardMore(call) {
     return (a, b, c, d, e, f) => {
       if (this.broken)
         throw brokenError();
       try {
-        return call(a, b, c, d, e, f);
-      } catch (error) {
-        this.broken = true;
-        throw Object.assign(brokenError(), { cause: error });
-      } finally {
-        if (!this.bytes.length)
+        const result = call(a, b, c, d, e, f);
+        if (this.bytes.length === 0)
           this.refresh();
+        return result;
+      } catch (error) {
+        throw this.#break(error);
       }
     };
   }

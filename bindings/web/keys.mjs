@@ -12,7 +12,7 @@ export const PLAIN = 0, INTEGERS = 1, FOLDED = 2;
 
 const NUMBER_NBYTES = 20; // of the longest integer in decimal digits, with its sign
 const INTEGER_NBYTES = 8;
-const SHORT = 24; // up to so many characters a loop is faster than TextEncoder
+const SHORT = 96; // up to so many characters a loop is faster than TextEncoder
 
 const encoder = new TextEncoder();
 
@@ -117,13 +117,16 @@ function allocate(core, nbytes) {
   return at;
 }
 
+/* Writes a key to its place on the desk.  Returns how many bytes it has; or -1 if it has no room
+ * there. */
+export function putKey(core, key, form) {
+  const at = core.at + KEY_AT;
+  return roomFor(key) <= KEY_NBYTES ? writeKey(core, key, at, form) - at : -1;
+}
+
 /* Calls with the place of a key and the number of its bytes. */
 export function withKey(core, key, form, call) {
   const room = roomFor(key);
-  if (room <= KEY_NBYTES) {
-    const at = core.at + KEY_AT;
-    return call(at, writeKey(core, key, at, form) - at);
-  }
   const at = allocate(core, room);
   try {
     return call(at, writeKey(core, key, at, form) - at);
@@ -170,26 +173,55 @@ function visitLong(core, key, form, visit) {
   withKey(core, key, form, (at, nbytes) => visit(at, nbytes, 0, 1));
 }
 
+/* Texts of ASCII, as most are, are joined: TextEncoder writes them at once in a third of the
+ * time.  Returns how many keys are on the desk; 0 if these are others, or few. */
+function joinTexts(core, keys, from, most, offsets, form) {
+  const few = 8, at = core.at + BATCH_AT;
+  let n = 0, nbytes = 0;
+  for (; n < most; offsets[++n] = nbytes) {
+    const key = keys[from + n];
+    if (typeof key !== 'string' || nbytes + key.length > BATCH_NBYTES)
+      break;
+    nbytes += key.length;
+  }
+  if (n < few)
+    return 0;
+  const text = keys.slice(from, from + n).join('');
+  const { written } = encoder.encodeInto(text, core.bytes.subarray(at, at + BATCH_NBYTES));
+  if (written !== nbytes || text.length !== nbytes)
+    return 0;
+  if (form === FOLDED)
+    fold(core, at, at + nbytes);
+  return n;
+}
+
+/* Writes keys of any types, one after the other.  Returns how many had room. */
+function writeKeys(core, keys, from, most, offsets, form) {
+  const begin = core.at + BATCH_AT, limit = begin + BATCH_NBYTES;
+  let at = begin, n = 0;
+  for (; n < most; offsets[++n] = at - begin) {
+    const key = keys[from + n];
+    if (at + roomFor(key) > limit)
+      break;
+    at = writeKey(core, key, at, form);
+  }
+  return n;
+}
+
 /* Keys of an array-like, from number 'from' to before 'end', where batches end as they are
  * full. */
 function eachListed(core, keys, from, end, form, visit) {
-  const begin = core.at + BATCH_AT, limit = begin + BATCH_NBYTES;
   while (from < end) {
     const offsets = new Uint32Array(core.bytes.buffer, core.at + OFFSETS_AT, KEYS_MOST + 1);
     const most = Math.min(end - from, KEYS_MOST);
-    let at = begin, n = 0;
     offsets[0] = 0;
-    for (; n < most; offsets[++n] = at - begin) {
-      const key = keys[from + n];
-      if (at + roomFor(key) > limit)
-        break;
-      at = writeKey(core, key, at, form);
-    }
+    const n = joinTexts(core, keys, from, most, offsets, form) ||
+              writeKeys(core, keys, from, most, offsets, form);
     if (n)
-      visit(begin, 0, core.at + OFFSETS_AT, n);
+      visit(core.at + BATCH_AT, 0, core.at + OFFSETS_AT, n);
     else
-      visitLong(core, keys[from], form, visit), n = 1;
-    from += n;
+      visitLong(core, keys[from], form, visit);
+    from += n || 1;
   }
 }
 

@@ -10,7 +10,7 @@
  *
  * The library itself is WebAssembly, in the file perhaps.wasm; core.mjs loads it. */
 import { ANSWERS_AT, KEYS_MOST, KEY_AT, PerhapsError, core, load, loaded } from './core.mjs';
-import { PLAIN, checkKeys, countOf, eachBatch, withKey } from './keys.mjs';
+import { PLAIN, checkKeys, countOf, eachBatch, putKey, withKey } from './keys.mjs';
 import { takeOptions, typeError, whole } from './options.mjs';
 
 export { PerhapsError, load };
@@ -152,36 +152,43 @@ export class Filter {
 
   /* ---- One key ---- */
 
-  #one(call, key) {
-    const { core: its, at } = this.#held;
-    return withKey(its, key, this.#form, (bytes, nbytes) => its[call](at, bytes, nbytes));
+  /* What a call returns for a key.  A key without room on the desk takes a longer way. */
+  #one(call, its, key) {
+    const { at } = this.#held, nbytes = putKey(its, key, this.#form);
+    return nbytes < 0 ? withKey(its, key, this.#form, (bytes, n) => call(at, bytes, n))
+                      : call(at, its.at + KEY_AT, nbytes);
   }
 
   add(key) {
-    this.#held.core.check(this.#one('add', key));
+    const its = this.#held.core;
+    its.check(this.#one(its.add, its, key));
   }
 
   /* Adds a key unless it is perhaps there already, and returns whether it was new. */
   addNew(key) {
-    return this.#held.core.check(this.#one('add_new', key)) === 1;
+    const its = this.#held.core;
+    return its.check(this.#one(its.add_new, its, key)) === 1;
   }
 
   has(key) {
-    return this.#one('has', key) === 1;
+    const its = this.#held.core;
+    return this.#one(its.has, its, key) === 1;
   }
 
   remove(key) {
-    this.#held.core.check(this.#one('remove', key));
+    const its = this.#held.core;
+    its.check(this.#one(its.remove, its, key));
   }
 
   count(key) {
-    return this.#held.core.check(this.#one('count', key));
+    const its = this.#held.core;
+    return its.check(this.#one(its.count, its, key));
   }
 
   /* Returns the value that was stored with a key; or undefined if it is certainly not there. */
   get(key) {
-    const NOT_FOUND = -6, value = this.#one('get', key);
-    return value === NOT_FOUND ? undefined : this.#held.core.check(value);
+    const NOT_FOUND = -6, its = this.#held.core, value = this.#one(its.get, its, key);
+    return value === NOT_FOUND ? undefined : its.check(value);
   }
 
   /* ---- Many keys ---- */
