@@ -1,9 +1,9 @@
-/* perhaps_web.c - the library as a module of WebAssembly, for perhaps.mjs beside it.
+/* perhaps_web.c - the library as a module of WebAssembly, for core.mjs beside it.
  *
  * A function that can fail returns 0 or a negative enum perhaps_error, and what it made stands
- * on the desk: memory that both sides know.  Numbers of 64 bits lie there, too, since JavaScript
- * passes none.  Keys come in batches: 'count' of them, each of 'key_nbytes' bytes, or between
- * 'offsets' if that is not NULL. */
+ * on the desk: memory that both sides know.  Numbers of 64 bits lie there, too, since
+ * JavaScript has other numbers.  Keys come in batches: 'count' of them, each of 'key_nbytes'
+ * bytes, or between 'offsets' if that is not NULL. */
 #include <perhaps_build.h>
 #include <perhaps_embed.h>
 #include <perhaps_fast.h>
@@ -19,7 +19,7 @@
 #define EXPORT(name) __attribute__((export_name(#name)))
 #define IMPORT(name) __attribute__((import_module("perhaps"), import_name(#name)))
 
-/* What perhaps.mjs supplies.  They return 0, or a negative error if they cannot. */
+/* What core.mjs supplies.  They return 0, or a negative error if they cannot. */
 IMPORT(entropy) int web_entropy(void *bytes, size_t nbytes);
 IMPORT(take) int web_take(void *bytes, size_t nbytes);       /* the next bytes of a file */
 IMPORT(give) int web_give(const void *bytes, size_t nbytes); /* takes them */
@@ -33,7 +33,7 @@ int perhaps_entropy(void *bytes, size_t nbytes)
 
 /* ---- The desk ------------------------------------------------------------------------ */
 
-/* Options in their order; perhaps.mjs has the same list. */
+/* Options in their order; core.mjs has the same list. */
 enum option {
     CAPACITY,
     FPR,
@@ -63,7 +63,7 @@ union slot {
     double number;
 };
 
-/* perhaps.mjs knows the order of these members, and their sizes. */
+/* core.mjs knows the order of these members, and their sizes. */
 static struct desk {
     union slot option[32];
     uint8_t key[KEY_NBYTES];
@@ -77,7 +77,7 @@ static struct desk {
 
 _Static_assert(NOPTIONS <= 32, "there is a slot for each");
 _Static_assert(offsetof(struct desk, batch) == 70016 && offsetof(struct desk, made) == 336256,
-               "perhaps.mjs knows where they lie");
+               "core.mjs knows where they lie");
 
 /* Where counts of 64 bits lie before they are made small. */
 static uint64_t counts[KEYS_MOST];
@@ -184,7 +184,7 @@ EXPORT(keys) double web_keys(const perhaps_filter *f)
     return (double)stats.keys;
 }
 
-/* How keys become bytes: FORM of perhaps.mjs. */
+/* How keys become bytes: FORM of core.mjs. */
 EXPORT(form) int web_form(const perhaps_filter *f)
 {
     if (perhaps_hash_of(f) == PERHAPS_HASH_INTEGER)
@@ -415,9 +415,9 @@ static int take(void *context, void *bytes, size_t nbytes)
 /* As perhaps_from_bytes(), but the bytes are copied once, to where they will lie. */
 EXPORT(read) int web_read(double nbytes, bool has_secret)
 {
-    const struct perhaps_open_options options = {
-        .mode = PERHAPS_MODE_LOAD, .hashing.secret = has_secret ? desk.key : NULL
-    };
+    const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
+                                                  .hashing.secret =
+                                                      has_secret ? desk.key : NULL };
     uint64_t left = (uint64_t)nbytes;
     const struct perhaps_source source = { take, &left, left };
     perhaps_filter *f;
@@ -453,9 +453,9 @@ EXPORT(write) int web_write(const perhaps_filter *f)
 EXPORT(builder_create) int web_builder_create(void)
 {
     const struct perhaps_options options = options_on_desk();
-    const struct perhaps_build_options how = {
-        .memory_nbytes = desk.option[MEMORY].whole, .threads = 1, .in_memory = true
-    };
+    const struct perhaps_build_options how = { .memory_nbytes = desk.option[MEMORY].whole,
+                                               .threads = 1,
+                                               .in_memory = true };
     perhaps_builder *b;
     return put(perhaps_builder_create(&options, &how, &b), b);
 }

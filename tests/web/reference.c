@@ -1,7 +1,9 @@
-/* reference.c - what the library says of files, for the tests of the package for JavaScript:
- * reference 0 FILE... writes a record to standard output for each file as it is, and for each of
- * up to 256 KiB once more with its checksums corrected; reference N FILE... for N copies of each
- * file of which some bytes were changed, with the right checksums.
+/* reference.c - what the library says of files, for the tests of the package for JavaScript.
+ *
+ *     reference 0 FILE...    a record for each file as it is, and for each of up to 256 KiB
+ *                            once more with its checksums corrected
+ *     reference N FILE...    records for N copies of each file of which some bytes were
+ *                            changed, with the right checksums
  *
  * A record: the size of the file, 4 bytes; the error of perhaps_from_bytes(), 4 bytes; how many
  * bytes perhaps_to_bytes() writes of it, 4 bytes; the file; and these bytes. */
@@ -64,7 +66,8 @@ static uint64_t next_random(void)
 /* Changes up to three bytes, mostly of the header. */
 static void put_changed(const uint8_t *file, size_t nbytes)
 {
-    const size_t header = header_size(file, nbytes) < nbytes ? header_size(file, nbytes) : nbytes;
+    const size_t header =
+        header_size(file, nbytes) < nbytes ? header_size(file, nbytes) : nbytes;
     uint8_t *copy = malloc(nbytes + 1);
     must(copy && nbytes > 0);
     memcpy(copy, file, nbytes);
