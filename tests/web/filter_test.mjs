@@ -249,17 +249,19 @@ test('the same keys, options and seed make the same filter; and without a seed a
 });
 
 test('options are checked', () => {
+  const size = { capacity: 10, fpr: 0.1 };
   const wrong = [{}, { capacity: 10 }, { fpr: 0.1 }, { capacity: '10', fpr: 0.1 }, { capacity: 10, fpr: '0.1' },
-                 { capacity: 10, fpr: 0.1, colour: 1 }, { capacity: 10, fpr: 0.1, removable: 1 }, { capacity: 10, fpr: 0.1, valueBits: 3 },
-                 { capacity: 10, fpr: 0.1, static: true }, { integers: 5 }, { like: 5 }, { capacity: 10, fpr: 0.1, toString: 1 }];
+                 { ...size, colour: 1 }, { ...size, removable: 1 }, { ...size, valueBits: 3 },
+                 { ...size, static: true }, { ...size, toString: 1 }, { integers: 5 }, { like: 5 }];
   for (const options of wrong)
     assert.throws(() => Filter.create(options), TypeError, JSON.stringify(options));
   for (const options of [undefined, null, 5])
     assert.throws(() => Filter.create(options), TypeError);
-  const range = [{ capacity: 1.5, fpr: 0.1 }, { capacity: -1, fpr: 0.1 }, { capacity: 2 ** 49, fpr: 0.1 }, { capacity: 10, fpr: 0 },
-                 { capacity: 10, fpr: 1 }, { capacity: 10, fpr: NaN }, { capacity: 10, fpr: 0.1, kind: 'fuse' }, { capacity: 10, fpr: 0.1, seed: 0 },
-                 { capacity: 10, fpr: 0.1, seed: 2n ** 64n }, { capacity: 10, fpr: 0.1, prefer: 'small' },
-                 { capacity: 10, fpr: 0.1, note: 'a\nb' }, { capacity: 10, fpr: 0.1, note: 'ä'.repeat(48) }, { capacity: 10, fpr: 0.1, secret: new Uint8Array(5) }];
+  const range = [{ capacity: 1.5, fpr: 0.1 }, { capacity: -1, fpr: 0.1 }, { capacity: 2 ** 49, fpr: 0.1 },
+                 { capacity: 10, fpr: 0 }, { capacity: 10, fpr: 1 }, { capacity: 10, fpr: NaN },
+                 { ...size, kind: 'fuse' }, { ...size, seed: 0 }, { ...size, seed: 2n ** 64n },
+                 { ...size, prefer: 'small' }, { ...size, note: 'a\nb' }, { ...size, note: 'ä'.repeat(48) },
+                 { ...size, secret: new Uint8Array(5) }];
   for (const options of range)
     assert.throws(() => Filter.create(options), RangeError, `${Object.entries(options)}`);
   assert.throws(() => new Filter(), TypeError);

@@ -19,8 +19,8 @@ function integerBytes(value) {
 
 const texts = ['', 'a', 'apple', 'x'.repeat(24), 'x'.repeat(25), 'ä', 'naïve', 'πλάτων', '日本語', '😀',
                'a\0b', '\0', `${'y'.repeat(23)}é`, 'z'.repeat(5000), 'ü'.repeat(5000), '😀'.repeat(400_000), '42'];
-const integers = [0, -0, 1, -1, 42, 255, 256, -256, 2 ** 31 - 1, 2 ** 31, -(2 ** 31), 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1,
-                  -(2 ** 32), -(2 ** 32) - 1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0n, -1n, 42n,
+const integers = [0, -0, 1, -1, 42, 255, 256, -256, 2 ** 31 - 1, 2 ** 31, -(2 ** 31), 2 ** 32 - 1, 2 ** 32,
+                  2 ** 32 + 1, -(2 ** 32), -(2 ** 32) - 1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0n, -1n, 42n,
                   2n ** 63n - 1n, -(2n ** 63n), 2n ** 63n, 2n ** 64n - 1n];
 
 /* Each value is the same key as these bytes: alone, in an array, from an iterator, and packed. */
@@ -78,8 +78,8 @@ test('integers and their text are different keys, but in a bitmap', () => {
 });
 
 test('typed arrays have integers for keys', () => {
-  for (const Type of [Int8Array, Int16Array, Uint16Array, Int32Array, Uint32Array, BigInt64Array, BigUint64Array, Float64Array,
-                      Uint8ClampedArray]) {
+  for (const Type of [Int8Array, Int16Array, Uint16Array, Int32Array, Uint32Array, BigInt64Array,
+                      BigUint64Array, Float64Array, Uint8ClampedArray]) {
     const isBig = Type.name.startsWith('Big'), least = /^(Int|BigInt|Float)/.test(Type.name) ? -100 : 0;
     const array = Type.from({ length: 100 - least }, (_, i) => isBig ? BigInt(i + least) : i + least);
     const filter = make();
@@ -95,13 +95,13 @@ test('typed arrays have integers for keys', () => {
 
 test('what is no key is refused, and nothing is added of it', () => {
   const filter = make();
-  for (const value of [1.5, NaN, Infinity, 2 ** 53, null, undefined, true, false, {}, [], ['a'], new Date(), Symbol('s'),
-                       () => 1, new Float32Array(2), new Uint16Array(2), new DataView(new ArrayBuffer(2))])
+  for (const value of [1.5, NaN, Infinity, 2 ** 53, null, undefined, true, false, {}, [], ['a'], new Date(),
+                       Symbol('s'), () => 1, new Float32Array(2), new Uint16Array(2), new DataView(new ArrayBuffer(2))])
     for (const call of ['add', 'has', 'addNew', 'remove', 'count', 'get'])
       assert.throws(() => filter[call](value), TypeError, `${call} ${String(value)}`);
   for (const text of ['\ud800', 'a\udc00', '\udc00\ud800', `${'x'.repeat(30)}\ud83d`, 'ä\ud800ä'])
-    for (const value of [() => filter.add(text), () => filter.has(text), () => filter.addMany([text]), () => filter.hasMany([text])])
-      assert.throws(value, TypeError);
+    for (const call of ['add', 'has', 'addMany', 'hasMany'])
+      assert.throws(() => filter[call](call.endsWith('Many') ? [text, 'a'] : text), TypeError);
   for (const value of [2n ** 64n, -(2n ** 63n) - 1n])
     assert.throws(() => filter.add(value), RangeError);
   for (const list of [[undefined], ['a', null], [1, 2.5], [, 1], [true]])
@@ -127,9 +127,9 @@ test('many keys are each asked as alone, of any lengths', () => {
   const next = random(1), list = [];
   for (let i = 0; i < 30_000; i++) {
     const n = Number(next() % 50n);
-    const kind = next() % 5n;
-    list.push(kind === 0n ? Number(next() % 100_000n) : kind === 1n ? next() : kind === 2n ? Uint8Array.from({ length: n }, () => Number(next() & 255n))
-      : kind === 3n ? 'é'.repeat(n) + i : `text ${next()}`.slice(0, n));
+    const makers = [() => Number(next() % 100_000n), next, () => 'é'.repeat(n) + i, () => `text ${next()}`.slice(0, n),
+                    () => Uint8Array.from({ length: n }, () => Number(next() & 255n))];
+    list.push(makers[i % 100 < 50 ? 3 : Number(next() % 5n)]()); // runs of texts are joined
   }
   list[11_111] = 'long '.repeat(100_000);
   const filter = Filter.create({ capacity: 40_000, fpr: 0.01, seed: 2 }), twin = Filter.create({ like: filter });

@@ -77,7 +77,8 @@ test('filters that nobody uses any more are freed', async () => {
 });
 
 test('each call works or is refused when memory ends, and the filter stays as it was', () => {
-  const makers = [{ kind: 'chain', capacity: 1000 }, { kind: 'elastic', capacity: 1000 }, { kind: 'window', window: 5000 },
+  const makers = [{ kind: 'chain', capacity: 1000 }, { kind: 'elastic', capacity: 1000 },
+                  { kind: 'window', window: 5000 },
                   { kind: 'blocked', capacity: 50_000 }, { kind: 'cuckoo', capacity: 50_000, removable: true },
                   { kind: 'counting', capacity: 50_000, count: true }];
   for (const options of makers) {
