@@ -11,7 +11,7 @@ function(tell_left_out)
   set(TEXT "Built: the library")
   foreach(part "perhaps_cluster_shared:the client of servers" "perhaps:the command line"
                "perhaps_module:the module" "perhaps_python:Python" "perhaps_sqlite:SQLite"
-               "perhaps_postgres:PostgreSQL" "perhaps-demo:the benchmark" "support:the tests")
+               "perhaps_postgres:PostgreSQL" "perhaps_web:JavaScript" "perhaps-demo:the benchmark" "support:the tests")
     string(REGEX MATCH "(.*):(.*)" part "${part}")
     if(TARGET ${CMAKE_MATCH_1})
       string(APPEND TEXT ", ${CMAKE_MATCH_2}")

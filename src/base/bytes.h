@@ -62,7 +62,14 @@ enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
  * only a power of two: the result is the upper half of the product (multiply-shift). */
 static inline uint64_t scale64(uint64_t uniform, uint64_t range)
 {
+#ifdef __wasm__ /* which has no such product: compilers call a function for it */
+    const uint64_t low = UINT32_MAX;
+    uint64_t a = (uniform >> 32) * (range & low), b = (uniform & low) * (range >> 32);
+    uint64_t middle = ((uniform & low) * (range & low) >> 32) + (a & low) + b;
+    return (uniform >> 32) * (range >> 32) + (a >> 32) + (middle >> 32);
+#else
     return (uint64_t)(((unsigned __int128)uniform * range) >> 64);
+#endif
 }
 
 /* Returns whether all reserved members of a public struct are zero.  A later version may give

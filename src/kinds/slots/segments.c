@@ -54,7 +54,7 @@ void segments_grown(const perhaps_filter *f, struct geometry *g)
 
 uint64_t segments_directory_nbytes(unsigned depth)
 {
-    return sizeof(struct directory) + (sizeof(uint8_t *) << depth);
+    return sizeof(struct directory) + ((uint64_t)sizeof(uint8_t *) << depth);
 }
 
 /* Returns a new directory, whose entries are not set yet; NULL if there is no memory. */
