@@ -3,7 +3,8 @@
 # ./dev elsewhere.  It finds what depends on this machine: versions of compilers, libraries,
 # servers and languages, another C library, packages that are missing.
 #
-#     SYSTEM  bookworm (Debian 12), trixie (Debian 13), noble (Ubuntu 24.04), musl
+#     SYSTEM  bookworm (Debian 12), trixie (Debian 13), noble (Ubuntu 24.04), musl; or windows:
+#             Debian's mingw-w64 builds the library and its tests, which run under wine
 #     PART    bare       ./dev demo and ./dev test, on a system that has nothing but git
 #             tests      ./dev test where all packages are installed, and nothing is left out
 #             compilers  every gcc and clang of the system builds the library and runs its tests,
@@ -35,9 +36,9 @@ fail() {
 sources() {
     case $1 in
     bookworm* | trixie*) echo "deb $debian ${1%-bare} main" ;;
-    musl) printf '%s\n' "deb $debian bookworm main" "deb-src $debian bookworm main" ;;
+    musl | windows) printf '%s\n' "deb $debian bookworm main" "deb-src $debian bookworm main" ;;
     noble*) printf "deb $ubuntu %s main universe\n" noble noble-updates ;;
-    *) fail "no system '$1': bookworm, trixie, noble or musl" ;;
+    *) fail "no system '$1': bookworm, trixie, noble, musl or windows" ;;
     esac
 }
 
@@ -48,6 +49,7 @@ packages() {
     bookworm) echo "$PACKAGES redis-server redis-tools" ;;
     trixie) echo "$PACKAGES redis-server redis-tools valkey-server valkey-tools ubuntu-archive-keyring" ;;
     musl) echo "$PACKAGES musl-tools dpkg-dev autoconf automake libtool" ;;
+    windows) echo "cmake ninja-build pkg-config libxxhash-dev dpkg-dev gcc-mingw-w64-x86-64 wine64 wine" ;;
     *) echo "$PACKAGES valkey-server valkey-tools" ;;
     esac
 }
@@ -128,6 +130,7 @@ run_in() {
 run_part() {
     case $1:$2 in
     musl:*) run_in musl compilers ;;
+    windows:*) run_in windows windows ;;
     *:bare) run_in "$1-bare" bare ;;
     *:packages) run_in "$1" packages && run_in "$1-bare" install ;;
     *) run_in "$1" "$2" ;;
@@ -141,11 +144,11 @@ tell_results() {
     rm "$out/results"
 }
 
-[ $# -gt 0 ] || set -- bookworm trixie noble musl
+[ $# -gt 0 ] || set -- bookworm trixie noble musl windows
 failed=
 for what in "$@"; do
     system=${what%%:*} parts='bare tests compilers packages'
-    [ "$system" != musl ] || parts=compilers
+    case $system in musl) parts=compilers ;; windows) parts=tests ;; esac
     case $what in *:*) parts=${what#*:} ;; esac
     sources "$system" >/dev/null
     for part in $parts; do

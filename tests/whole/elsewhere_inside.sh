@@ -6,6 +6,7 @@
 #     compilers        builds and tests /src with every compiler; on musl with musl-gcc
 #     packages         builds the packages into /out
 #     install          installs them, and uses library, program and man page
+#     windows          builds for Windows, and runs the tests under wine
 set -eu
 system=$(. /etc/os-release && echo "$PRETTY_NAME")
 
@@ -25,6 +26,26 @@ prepare_musl() {
     cp /usr/include/xxhash.h /musl/include
     printf 'Name: xxhash\nDescription: .\nVersion: 0.8\nCflags: -I/musl/include\n' \
         >/musl/lib/pkgconfig/libxxhash.pc
+    rm -rf /tmp/sources
+}
+
+# The same with the compiler for Windows.  xxHash's header comes from Debian's package.
+prepare_windows() {
+    mkdir -p /windows/include /windows/lib/pkgconfig /tmp/sources
+    cd /tmp/sources
+    apt-get source -qq cmocka
+    cd cmocka-*/
+    cmake -B build -DCMAKE_TOOLCHAIN_FILE=/dev/null -DCMAKE_SYSTEM_NAME=Windows \
+        -DCMAKE_C_COMPILER=x86_64-w64-mingw32-gcc -DCMAKE_INSTALL_PREFIX=/windows \
+        -DCMAKE_INSTALL_LIBDIR=lib -DWITH_STATIC_LIB=ON -DWITH_EXAMPLES=OFF
+    cmake --build build
+    cp include/*.h /windows/include
+    cp build/src/libcmocka-static.a /windows/lib/libcmocka.a
+    cp /usr/include/xxhash.h /windows/include
+    printf 'Name: cmocka\nDescription: .\nVersion: 1\nCflags: -I/windows/include\nLibs: -L/windows/lib -lcmocka\n' \
+        >/windows/lib/pkgconfig/cmocka.pc
+    printf 'Name: xxhash\nDescription: .\nVersion: 0.8\nCflags: -I/windows/include\n' \
+        >/windows/lib/pkgconfig/libxxhash.pc
     rm -rf /tmp/sources
 }
 
@@ -115,6 +136,15 @@ compilers() {
     return $status
 }
 
+# Builds the library and what tests ask nothing of Unix, and runs them.
+windows() {
+    export PKG_CONFIG_LIBDIR=/windows/lib/pkgconfig WINEDEBUG=-all WINEPREFIX=/tmp/wine
+    timed "the build" sh -c 'cmake -G Ninja -S /src -B /build -DCMAKE_BUILD_TYPE=Release \
+        -DCMAKE_TOOLCHAIN_FILE=/src/cmake/windows.cmake -DPERHAPS_SODIUM=OFF && cmake --build /build'
+    wineboot -i >/dev/null 2>&1
+    timed "the tests" ctest --test-dir /build -j "$(nproc)" --output-on-failure --no-tests=error
+}
+
 # Builds the Debian packages and copies them to /out.
 packages() {
     rm -f /out/*.deb
@@ -148,10 +178,16 @@ what=$1
 shift
 mkdir -p /out
 case $what in
-prepare) [ "$1" != musl ] || prepare_musl ;;
+prepare)
+    case $1 in
+    musl) prepare_musl ;;
+    windows) prepare_windows ;;
+    esac
+    ;;
 bare) bare ;;
 tests) run_tests ;;
 compilers) compilers ;;
 packages) packages ;;
 install) install_packages ;;
+windows) windows ;;
 esac

@@ -1,10 +1,12 @@
 #!/bin/bash
-# portable_test.sh SOURCE COMPILER - proves that src/system alone knows the system: no other file
+# portable_test.sh SOURCE COMPILER... - proves that src/system alone knows the system: no other file
 # of src/ includes a header that is not C's, or uses a function that C does not have; and that the
 # library without a system and without libsodium (PERHAPS_SYSTEM_NONE, PERHAPS_WITHOUT_SODIUM) is
 # compiled without a warning, and does what portable.c asks of it.
 set -eu
-source=$1 cc=$2
+source=$1
+shift
+cc="$*"
 objects=$(mktemp -d)
 trap 'rm -rf "$objects"' EXIT
 cd "$source"
@@ -29,7 +31,7 @@ grep -rnoE '#include <[^>]+>' src --include='*.[ch]' | grep -v '^src/system/' |
 find src -name '*.c' | xargs -P "$(nproc)" -I FILE sh -c '
     objects=$1 cc=$2
     mkdir -p "$objects/$(dirname FILE)"
-    $cc -std=c11 -O2 -Wall -Wextra -Werror -DPERHAPS_SYSTEM_NONE -DPERHAPS_WITHOUT_SODIUM -Iinclude \
+    $cc -std=c11 -O0 -Wall -Wextra -Werror -DPERHAPS_SYSTEM_NONE -DPERHAPS_WITHOUT_SODIUM -Iinclude \
         -c FILE -o "$objects/FILE.o"' sh "$objects" "$cc" || fail "it is not compiled"
 
 # What the compiler calls for C itself begins with two underscores.
@@ -47,7 +49,7 @@ done
 count=$(wc -w <<<"$used")
 [ "$count" -gt 10 ] || fail "only $count functions of C were found"
 
-$cc -std=c11 -O1 -Wall -Wextra -Werror -Iinclude tests/whole/portable.c $(find "$objects/src" -name '*.o') -lm \
+$cc -std=c11 -O0 -Wall -Wextra -Werror -Iinclude tests/whole/portable.c $(find "$objects/src" -name '*.o') -lm \
     -o "$objects/portable" || fail "it is not linked"
 "$objects/portable" || fail "the library without a system fails"
 echo "portable: one room knows the system; without it the library works"
