@@ -1,6 +1,8 @@
 /* perhaps.c - the version, and error numbers in English. */
 #include <perhaps.h>
+#ifndef PERHAPS_WITHOUT_SERVERS
 #include <perhaps_cluster.h>
+#endif
 
 const char *perhaps_version(void)
 {
@@ -57,6 +59,9 @@ const char *perhaps_strerror(int error)
     case PERHAPS_ERR_SET:
         return "a set: it was made without removal and without counts, and stores no copies; "
                "make it anew with what you need";
+    case PERHAPS_ERR_STOPPED:
+        return "interrupted";
+#ifndef PERHAPS_WITHOUT_SERVERS
     case PERHAPS_ERR_ADDRESS:
         return "not the address of a filter on servers: redis://host:port/name";
     case PERHAPS_ERR_UNREACHABLE:
@@ -80,10 +85,9 @@ const char *perhaps_strerror(int error)
         return "the filter was made anew since it was opened: open it again";
     case PERHAPS_ERR_PROTOCOL:
         return "a server answers what it should not: is it Redis or Valkey?";
-    case PERHAPS_ERR_STOPPED:
-        return "interrupted";
     case PERHAPS_ERR_DEADLINE:
         return "the deadline of the call is over: look after the servers, or give it more time";
+#endif
     default:
         return "unknown error";
     }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "journal.h"
-#include <perhaps_live.h>
 
 int journal_is_busy(void)
 {
@@ -35,15 +34,6 @@ int find_place(const char *path, char file[PATH_NBYTES_MOST], char beside[BESIDE
         return PERHAPS_ERR_IO;
     name_journal(file, beside);
     return 0;
-}
-
-bool perhaps_is_live(const char *path)
-{
-    uint8_t bytes[HEADER_NBYTES];
-    int saved = errno;
-    glance(path, bytes);
-    errno = saved;
-    return container_has_magic(bytes) && container_has_journal(bytes);
 }
 
 /* Returns whether there is nothing at a path: other reasons not to find it tell nothing. */

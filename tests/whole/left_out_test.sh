@@ -37,10 +37,12 @@ tells() {
     grep -Fqx "$1" "$root/end" || fail "no line '$1' in: $(cat "$root/end")"
 }
 
-configure '|sqlite3|libpq|cmocka|' -DPG_CONFIG="$root/none" -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON
+configure '|sqlite3|libpq|cmocka|' -DPG_CONFIG="$root/none" -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON \
+    -DWEB_CLANG="$root/none"
 tells 'bindings/python python3-dev'
 tells 'bindings/sqlite libsqlite3-dev'
 tells 'bindings/postgres postgresql-server-dev-all'
+tells 'bindings/web clang lld wasi-libc libclang-rt-dev-wasm32'
 tells 'examples/cache_guard libsqlite3-dev'
 tells 'the tests libcmocka-dev'
 # each once, though two things lack it
@@ -50,5 +52,5 @@ grep -q '^Built: the library, the client of servers, the command line' "$root/en
     ! grep -q '^Built.*\(Python\|SQL\|tests\)' "$root/end" || fail "built? $(cat "$root/end")"
 
 # What somebody does not want, nobody misses.
-configure '||' -DBUILD_TESTING=OFF -DPERHAPS_{CLI,CLUSTER,MODULE,PYTHON,SQLITE,POSTGRES}=OFF
+configure '||' -DBUILD_TESTING=OFF -DPERHAPS_{CLI,CLUSTER,MODULE,PYTHON,SQLITE,POSTGRES,WEB}=OFF
 [ "$(cat "$root/end")" = 'Built: the library' ] || fail "built? $(cat "$root/end")"

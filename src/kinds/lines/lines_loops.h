@@ -485,6 +485,6 @@ static enum shared_add several_add_one_shared(const struct body *b, struct keyha
                      .add_one_shared = several_add_one_shared },                               \
         .counting = COUNTING_LOOPS(counting_add_one, counting_add_integer),                    \
         .counting_set = COUNTING_LOOPS(counting_set_add_one, counting_set_add_integer),        \
-        .change = counting_changes, .zeros = counting_zeros, .rates = line_rates,              \
+        .change = counting_changes, .zeros = counting_zeros, .rates = rates_of_line,            \
         .counts = line_counts, .add_found = add_found_lines,                                   \
     }

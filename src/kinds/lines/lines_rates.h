@@ -110,7 +110,7 @@ static LOOP_INLINE void rates_add_windows(const rates_row load[WORDS], size_t st
         *sum += product[j];
 }
 
-static void line_rates(const uint8_t *lines, unsigned picks, unsigned cells,
+static void rates_of_line(const uint8_t *lines, unsigned picks, unsigned cells,
                        struct line_rates *rates)
 {
     uint32_t words[WORDS][LINES_AT_ONCE];
