@@ -225,8 +225,8 @@ class Writer:
                     out.append(self.resolve(target.read_text(), target).rstrip())
                 else:
                     out = self.before(out, target)
-            elif public:
-                if public.group(1) not in PUBLIC + ["perhaps_cluster"]:
+            elif public and public.group(1) != "perhaps_cluster": # which is left out
+                if public.group(1) not in PUBLIC:
                     out = self.before(out, (INCLUDE / (public.group(1) + ".h")).resolve())
             else:
                 out.append(line)
@@ -428,9 +428,9 @@ BEGIN = """#ifndef _GNU_SOURCE
 #define PERHAPS_WITHOUT_SODIUM 1
 #endif
 #define PERHAPS_WITHOUT_JOURNALS 1
-#define PERHAPS_WITHOUT_SERVERS 1
 #ifndef PERHAPS_PRIVATE
 #define PERHAPS_PRIVATE static
+#define PERHAPS_WITHOUT_SERVERS 1
 #endif
 #define PERHAPS_ITSELF __FILE__
 #define U(name) U_(name, UNIT)
