@@ -47,7 +47,7 @@ function showFilter(name) {
   byId('what').replaceChildren(
     tag('h3', {}, name), tag('p', { class: 'why' }, summaryOf(seen.stats.kind)),
     tag('dl', {}, ...factsOf(seen, nbytes, filter.note).map(([term, text]) => tag('div', {}, tag('dt', {}, term), tag('dd', {}, text)))),
-    tag('div', { class: 'fill-picture' }, fillPicture(seen.parts.length ? joined(seen.bodies.slice(1)) : seen.body)),
+    tag('div', { class: 'fill-picture' }, fillPicture(seen.bodies.length > 1 ? joined(seen.bodies.slice(1)) : seen.body)),
     tag('p', { class: 'note' }, 'Its body, from the first byte to the last: the stronger the colour, the more bits are set.'));
   openQuestions();
 }

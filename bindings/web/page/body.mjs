@@ -2,7 +2,7 @@
  *
  * Nothing here computes what a filter does: it only reads what the library wrote. */
 
-const SMALL = 16, HEADER = 120, SECTION = 160, COUNTERS = 24;
+const SMALL = 16, SECTIONS_AT = 32, HEADER = 120, SECTION = 160, COUNTERS = 24;
 
 const numberAt = (view, at) => Number(view.getBigUint64(at, true));
 
@@ -29,16 +29,36 @@ function smallBodies(bytes, view, partSizes) {
   return bodies;
 }
 
+const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+const isSmall = (view) => view.getUint32(16, true) & SMALL;
+
 /* Returns the body of the filter, and those of its parts, the oldest first. */
 export function bodiesOf(bytes, partSizes = []) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  return view.getUint32(16, true) & SMALL ? smallBodies(bytes, view, partSizes) : largeBodies(bytes, view);
+  const view = viewOf(bytes);
+  return isSmall(view) ? smallBodies(bytes, view, partSizes) : largeBodies(bytes, view);
+}
+
+/* All bodies as one: of a window whose parts are chains, and so have parts. */
+export function wholeBody(bytes) {
+  const view = viewOf(bytes);
+  if (isSmall(view))
+    return bytes.subarray(view.getUint16(12, true), bytes.length - COUNTERS * packedAt(bytes, SECTIONS_AT));
+  return bytes.subarray(numberAt(view, 64), numberAt(view, 72));
+}
+
+/* An integer in bytes of seven bits. */
+function packedAt(bytes, at) {
+  let value = 0, shift = 0;
+  for (; bytes[at] & 128; at++, shift += 7)
+    value += (bytes[at] & 127) * 2 ** shift;
+  return value + bytes[at] * 2 ** shift;
 }
 
 /* The bodies, and what the library says about them. */
 export function anatomy(filter) {
-  const stats = filter.stats(), parts = filter.parts();
-  const bodies = bodiesOf(filter.toBytes(), parts.map((part) => part.bodyNbytes));
+  const stats = filter.stats(), parts = filter.parts(), bytes = filter.toBytes();
+  const bodies = parts.some((part) => part.parts > 0) ? [wholeBody(bytes)]
+                                                      : bodiesOf(bytes, parts.map((part) => part.bodyNbytes));
   return { stats, parts, bodies, body: bodies[0] };
 }
 

@@ -1,8 +1,8 @@
 /* curve.mjs - bits a key against the rate, for all kinds, as SVG.  It is a slider, too: the
  * arrows, a finger or the mouse choose a rate. */
-import { bitsText, rateText, shape, tag } from './draw.mjs';
+import { bitsText, isNarrow, rateText, shape, tag } from './draw.mjs';
 
-const WIDTH = 720, HEIGHT = 380, LEFT = 40, RIGHT = 14, TOP = 14, BOTTOM = 34;
+const WIDTH = isNarrow() ? 430 : 720, HEIGHT = 380, LEFT = 40, RIGHT = 14, TOP = 14, BOTTOM = 34;
 const DECADES = [-0.30103, -9];
 const TOP_LEAST = 36, TOP_MOST = 128; // bits
 
@@ -36,7 +36,7 @@ function axes(y, top) {
   const NAMES = ['', '10 %', '1 %', '0.1 %'];
   for (let d = 1; d <= 9; d++)
     group.append(shape('path', { d: `M${xOf(10 ** -d)} ${TOP}V${HEIGHT - BOTTOM}` }),
-                 shape('text', { x: xOf(10 ** -d), y: HEIGHT - BOTTOM + 22, 'text-anchor': d === 9 ? 'end' : 'middle' },
+                 shape('text', { class: d % 2 ? '' : 'minor', x: xOf(10 ** -d), y: HEIGHT - BOTTOM + 22, 'text-anchor': d === 9 ? 'end' : 'middle' },
                        NAMES[d] ?? `10${superscript(-d)}`));
   return group;
 }
@@ -101,9 +101,10 @@ export function makeChart(holder, choose) {
   listen(svg, (rate, chosen) => {
     hover = chosen ? null : rate;
     if (chosen)
+      p = rate;
+    show();
+    if (chosen)
       choose(rate);
-    else
-      show();
   }, () => p);
   holder.replaceChildren(at, svg, list);
   return (its, rate) => {

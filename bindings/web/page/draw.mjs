@@ -20,6 +20,10 @@ export const shape = (name, attributes = {}, ...children) =>
 
 export const byId = (id) => document.getElementById(id);
 
+/* As in the style sheet. */
+const NARROW_PX = 560;
+export const isNarrow = () => globalThis.innerWidth <= NARROW_PX;
+
 /* ---- Numbers ------------------------------------------------------------------------------- */
 
 const short = (number, digits = 3) => Number(number.toPrecision(digits)).toString();

@@ -21,6 +21,8 @@ class Bits {
 
   take(n) {
     let value = 0;
+    if (this.bit + n > 8 * this.bytes.length)
+      throw new Error('the packed library is cut off');
     for (let i = 0; i < n; i++, this.bit++)
       value |= (this.bytes[this.bit >> 3] >> (this.bit & 7) & 1) << i;
     return value;

@@ -1,29 +1,13 @@
 /* plan.mjs - the view Plan: how large a filter is, for so many keys, a rate and needs. */
 import { RATES, makeChart } from './curve.mjs';
 import { bitsText, byId, bytesText, rateText, tag, wholeText } from './draw.mjs';
+import { RATE_MOST, readCount, readRate } from './numbers.mjs';
 import { NEEDS, isChosen, linesText, otherJobs, planOf, promiseShare, refusal, wishOf } from './planner.mjs';
 import { doSoon, writeLink } from './state.mjs';
 
-const KEYS_MOST = 1e12, RATE_LEAST = 1e-12, RATE_MOST = 0.5;
 
 const state = { n: 1e6, p: 0.001, needs: [] };
 let drawChart = null, rows = [], curves = [];
-
-/* ---- What a person writes ------------------------------------------------------------------- */
-
-/* '1,000,000', '1M', '2.5G', '1e6'. */
-export function readCount(text) {
-  const [, number, unit] = /^\s*([0-9.]+(?:e\+?[0-9]+)?)\s*([kmgt]?)\s*$/i.exec(text.replace(/[,_' ]/g, '')) ?? [];
-  const n = Math.round(Number(number) * { '': 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 }[(unit ?? '').toLowerCase()]);
-  return n >= 1 && n <= KEYS_MOST ? n : null;
-}
-
-/* '0.1 %', '0.001', '1e-3', '1/1000'. */
-export function readRate(text) {
-  const [, number, per, percent] = /^\s*([0-9.]+(?:e-?[0-9]+)?)\s*(?:\/\s*([0-9.]+))?\s*(%?)\s*$/i.exec(text.replace(/,/g, '')) ?? [];
-  const p = Number(number) / Number(per ?? 1) / (percent ? 100 : 1);
-  return p >= RATE_LEAST && p <= RATE_MOST ? Number(p.toPrecision(12)) : null;
-}
 
 /* ---- The answer ----------------------------------------------------------------------------- */
 
@@ -92,7 +76,7 @@ function showMore() {
 function curveJobs(wish) {
   const drawn = rows.filter(isNear).filter(({ plan }, i, all) => all.findIndex((row) => row.plan.kind === plan.kind) === i);
   curves = drawn.map(({ options, plan, chosen }) =>
-    ({ options, kind: plan.kind, name: plan.kind, chosen, points: [[wish.fpr, plan.bitsPerKey]] }));
+    ({ options, kind: plan.kind, name: nameOf(plan), chosen, points: [[wish.fpr, plan.bitsPerKey]] }));
   return inTurns(curves.map(pointJobs), () => drawChart(curves, wish.fpr));
 }
 

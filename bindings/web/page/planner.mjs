@@ -47,7 +47,7 @@ export function otherJobs(wish) {
     const options = { ...wish, kind: kind.name }, plan = planOf(options);
     if (!plan)
       return [];
-    if (!plan.base)
+    if (!plan.base && plan.kind === kind.name)
       return [options];
     return perhaps.kinds().map((base) => ({ ...options, base: base.name })).filter(planOf);
   });

@@ -25,7 +25,7 @@ export function equationOf(hash, { salt, last_slots: nslots, row_bits: width }) 
 }
 
 /* The slots, whose bits lie in columns of 64. */
-function solution(body, { row_bits: width, last_slots: nslots }) {
+export function solution(body, { row_bits: width, last_slots: nslots }) {
   return range(nslots).map((slot) => {
     let value = 0;
     for (let j = 0; j < width; j++) {
@@ -37,7 +37,7 @@ function solution(body, { row_bits: width, last_slots: nslots }) {
 }
 
 /* Whether the slots fulfil it. */
-const holds = ({ slots, sum }, values) => slots.reduce((so, slot) => so ^ values[slot], 0) === sum;
+export const holds = ({ slots, sum }, values) => slots.reduce((so, slot) => so ^ values[slot], 0) === sum;
 
 /* The equations of all keys, in the order of their first slots: of the filter that was made. */
 let ribbon = [];

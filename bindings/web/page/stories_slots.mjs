@@ -1,14 +1,14 @@
 /* stories_slots.mjs - filters of fingerprints: a cuckoo's moves, segments that split; and a chain
  * that grows a layer.  Where slots, segments and layers lie in a body: doc/FORMAT.md. */
 import * as perhaps from '../perhaps.mjs';
-import { bitsOf, slotsOf } from './body.mjs';
-import { cellGroup, picture, shape, wholeText } from './draw.mjs';
+import { anatomy, bitsOf, slotsOf } from './body.mjs';
+import { cellGroup, isNarrow, picture, shape, wholeText } from './draw.mjs';
 
 /* ---- A cuckoo's moves ------------------------------------------------------------------------ */
 
-const BUCKET_SLOTS = 4, NARROW_PX = 560, SLOT = 10, BUCKET_WIDTH = 2 * SLOT + 5, BUCKET_HEIGHT = 2 * SLOT + 7;
+const BUCKET_SLOTS = 4, SLOT = 10, BUCKET_WIDTH = 2 * SLOT + 5, BUCKET_HEIGHT = 2 * SLOT + 7;
 
-const across = () => (innerWidth <= NARROW_PX ? 4 : 6);
+const across = () => (isNarrow() ? 4 : 6);
 
 /* The slots of all buckets. */
 function fingerprints({ body, stats: { geometry } }) {
@@ -21,17 +21,20 @@ function placeOf(slot) {
   return { x: bucket % across() * BUCKET_WIDTH + i % 2 * SLOT + 1, y: Math.floor(bucket / across()) * BUCKET_HEIGHT + Math.floor(i / 2) * SLOT + 1 };
 }
 
-/* What moved, by comparing the slots: a fingerprint that left one went to another that changed. */
+/* What moved, by comparing the slots.  The path ends in the slot that was free, and leads back from
+ * there: what is in a slot now came from the one that had it before. */
 export function movesOf(before, now) {
-  const changed = now.map((value, slot) => ({ slot, value })).filter(({ slot, value }) => value !== before[slot]);
-  const left = changed.filter(({ slot }) => before[slot]), found = [];
-  for (const { slot } of left) {
-    const to = changed.find((other) => other.value === before[slot] && other.slot !== slot &&
-                                       !found.some((move) => move.to === other.slot));
-    if (to)
-      found.push({ from: slot, to: to.slot });
+  const left = now.map((_, slot) => slot).filter((slot) => now[slot] !== before[slot]);
+  const changed = [...left], moves = [];
+  let to = left.find((slot) => before[slot] === 0);
+  while (to !== undefined) {
+    left.splice(left.indexOf(to), 1);
+    const from = left.find((slot) => before[slot] === now[to]);
+    if (from !== undefined)
+      moves.push({ from, to });
+    to = from;
   }
-  return { changed: changed.map(({ slot }) => slot), moves: found };
+  return { changed, moves };
 }
 
 /* From the middle of a slot to its rim, in a direction. */
@@ -71,10 +74,12 @@ function drawBuckets(before, now) {
 const MOVES_STEPS = 72;
 
 const cuckooStep = (i) => (filter) => {
-  const key = `key ${i + 1}`;
+  const key = `key ${i + 1}`, before = fingerprints(anatomy(filter));
   try {
     filter.add(key);
-    return { text: `“${key}” is added: ${filter.keys} of ${filter.stats().geometry.nbuckets * BUCKET_SLOTS} slots are taken.` };
+    const now = fingerprints(anatomy(filter)), n = movesOf(before, now).moves.length;
+    const moved = n === 0 ? '' : n === 1 ? ', and one entry moved' : `, and ${n} entries moved`;
+    return { text: `“${key}” is added${moved}: ${filter.keys} of ${now.length} slots are taken.` };
   } catch (error) {
     return { text: `“${key}” finds no room by any path, and is refused: ${error.code}. Nothing has moved.`, tone: 'false' };
   }
@@ -153,7 +158,7 @@ export const splits = {
 
 /* ---- A chain that grows a layer ---------------------------------------------------------------- */
 
-const LAYER_COLUMNS = 64, LAYER_STEPS = 120, LABEL = 5, LAYER_GAP = 2;
+const LAYER_COLUMNS = 64, LAYER_STEPS = 120, LABEL = 4, LAYER_GAP = 1.6;
 
 /* A layer is a part: its body comes behind that of the chain. */
 function drawLayers(before, now) {
@@ -162,7 +167,7 @@ function drawLayers(before, now) {
   now.parts.forEach((part, i) => {
     const body = now.bodies[i + 1], n = body.length * 8, set = bitsOf(body);
     const had = new Set(bitsOf(before.bodies[i + 1] ?? new Uint8Array()));
-    groups.push(shape('text', { class: 'label', x: 0, y: y + 3.4 }, `Layer ${i + 1}: ${part.keys} of ${part.capacity} keys`),
+    groups.push(shape('text', { class: 'label', x: 0, y: y + LABEL - 1.2 }, `Layer ${i + 1}: ${part.keys} of ${part.capacity} keys`),
                 cellGroup(n, LAYER_COLUMNS, { set, fresh: set.filter((bit) => !had.has(bit)) }, y + LABEL));
     y += LABEL + n / LAYER_COLUMNS + LAYER_GAP;
   });
