@@ -116,6 +116,7 @@ def rows_of_page(browser, n, p, needs):
 
 
 def test_plans(browser):
+    browser.get('more').click()
     for n, p, needs in GRID:
         rows, command = rows_of_page(browser, n, p, needs)
         told = json.loads(subprocess.run([PERHAPS, *command.split()[1:], '--json'], check=True, capture_output=True).stdout)
@@ -127,6 +128,7 @@ def test_plans(browser):
         check(made.keys() == others.keys(), f'{command}: {made.keys() ^ others.keys()}')
         for name in made.keys() & others.keys():
             check_row(command, name[0], made[name], others[name])
+    browser.run("document.getElementById('more').click()")
     rows, _ = rows_of_page(browser, '1000', '0.01', 'threads')
     check(rows and not any(row['kind'] in ('strided', 'window') for row in rows), 'threads')
 
@@ -152,7 +154,6 @@ def test_plan_inputs(browser):
     check(browser.run("return document.querySelectorAll('#chart .curve').length") >= 4, 'curves')
     ActionChains(browser.driver).move_to_element(browser.get('chart')).perform()
     check('rate of' in browser.text('chart-holder'), 'numbers of the point below the mouse')
-    browser.run("document.getElementById('more').click()")
 
 
 # ---- See -------------------------------------------------------------------------------------------
@@ -321,7 +322,7 @@ def take_picture(browser, path):
     browser.look((1000, 760))
     browser.open('#plan?n=1000000&p=0.001')
     browser.wait("document.getElementById('chart').dataset.done", 'the curves')
-    shot = browser.driver.execute_cdp_cmd('Page.captureScreenshot', {'clip': {'x': 0, 'y': 0, 'width': 1000, 'height': 740, 'scale': 1},
+    shot = browser.driver.execute_cdp_cmd('Page.captureScreenshot', {'clip': {'x': 0, 'y': 0, 'width': 1000, 'height': 890, 'scale': 0.8},
                                                                       'captureBeyondViewport': True})
     pathlib.Path(path).write_bytes(base64.b64decode(shot['data']))
 

@@ -63,14 +63,15 @@ function showRows() {
   showMore();
 }
 
-/* Chains where nothing has to grow are shown on demand, and are slow to plan, so not drawn. */
-const isNear = ({ plan, chosen }) => chosen || plan.kind !== 'chain' || state.needs.includes('grow');
+/* Chains are slow to plan: where nothing has to grow they are shown on demand, and never drawn. */
+const grows = () => state.needs.includes('grow');
+const isNear = ({ plan, chosen }) => chosen || plan.kind !== 'chain' || grows();
 
 function showMore() {
-  const button = byId('more'), n = byId('more-kinds').children.length;
-  button.hidden = n === 0;
-  button.textContent = byId('more-kinds').hidden ? `Show ${n} chains, too` : 'Hide the chains';
-  button.setAttribute('aria-expanded', !byId('more-kinds').hidden);
+  const button = byId('more'), isOpen = !byId('more-kinds').hidden;
+  button.hidden = grows();
+  button.textContent = isOpen ? 'Hide the chains' : 'Show chains, too';
+  button.setAttribute('aria-expanded', isOpen);
 }
 
 function curveJobs(wish) {
@@ -110,7 +111,7 @@ function answer() {
   showAnswer(chosen, wish);
   byId('kinds').setAttribute('aria-busy', 'true');
   rows = [];
-  const others = chosen ? otherJobs(wish).map((job) => () => {
+  const others = chosen ? otherJobs(wish, grows() || !byId('more-kinds').hidden).map((job) => () => {
     rows.push(...job().map((options) => rowOf(options, chosen, wish)));
     showRows();
   }) : [showRows];
@@ -172,7 +173,7 @@ export function startPlan() {
   listenTo('p-slider', 'p', (text) => Math.min(twoDigits(10 ** -Number(text)), RATE_MOST));
   byId('more').addEventListener('click', () => {
     byId('more-kinds').hidden = !byId('more-kinds').hidden;
-    showMore();
+    answer();
   });
   for (const need of NEEDS)
     byId(`need-${need}`).addEventListener('change', () =>

@@ -42,8 +42,9 @@ export const wishOf = ({ n, p, needs }) =>
 const same = (a, b) => a.kind === b.kind && JSON.stringify(a.geometry) === JSON.stringify(b.geometry);
 
 /* One job for each kind that may do: it returns an array of options whose plans are there. */
-export function otherJobs(wish) {
-  return perhaps.kinds().filter((kind) => !kind.window).map((kind) => () => {
+export function otherJobs(wish, withChains) {
+  const kinds = perhaps.kinds().filter((kind) => !kind.window && (withChains || kind.name !== 'chain'));
+  return kinds.map((kind) => () => {
     const options = { ...wish, kind: kind.name }, plan = planOf(options);
     if (!plan)
       return [];

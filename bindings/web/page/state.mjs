@@ -17,8 +17,12 @@ export function linkOf(view, values = {}) {
 export function writeLink(view, values) {
   const link = linkOf(view, values);
   document.querySelector(`nav a[data-view="${view}"]`)?.setAttribute('href', link);
-  if (readLink().view === view && location.hash !== link)
-    history.replaceState(null, '', link);
+  try {
+    if (readLink().view === view && location.hash !== link)
+      history.replaceState(null, '', link);
+  } catch {
+    // Some browsers allow no more than a hundred such changes in half a minute: a later one does it.
+  }
 }
 
 /* ---- Work in slices, so that the page answers meanwhile ------------------------------------- */
