@@ -322,7 +322,7 @@ def take_picture(browser, path):
     browser.look((1000, 760))
     browser.open('#plan?n=1000000&p=0.001')
     browser.wait("document.getElementById('chart').dataset.done", 'the curves')
-    shot = browser.driver.execute_cdp_cmd('Page.captureScreenshot', {'clip': {'x': 0, 'y': 0, 'width': 1000, 'height': 890, 'scale': 0.8},
+    shot = browser.driver.execute_cdp_cmd('Page.captureScreenshot', {'clip': {'x': 0, 'y': 0, 'width': 1000, 'height': 846, 'scale': 0.8},
                                                                       'captureBeyondViewport': True})
     pathlib.Path(path).write_bytes(base64.b64decode(shot['data']))
 
