@@ -30,7 +30,8 @@ function fillPicture(body) {
   share.forEach((value, i) => (shades[Math.min(Math.floor(value * SHADES), SHADES - 1)] ??= []).push(i));
   const mean = share.reduce((sum, value) => sum + value, 0) / pieces;
   return picture(FILL_COLUMNS, Math.ceil(pieces / FILL_COLUMNS), `The body: ${(mean * 100).toFixed(1)} % of its bits are set`, 640,
-    ...shades.map((cells, i) => shape('path', { class: 'cell set', style: `opacity: ${((i + 0.6) / SHADES).toFixed(2)}`, d: cellsPath(cells, FILL_COLUMNS, 0.08) })));
+    ...shades.map((cells, i) => shape('path', { class: 'cell set', style: `opacity: ${((i + 0.6) / SHADES).toFixed(2)}`,
+                                                d: cellsPath(cells, FILL_COLUMNS, 0.08) })));
 }
 
 const joined = (bodies) => {
@@ -98,8 +99,9 @@ function makeOfList() {
     if (keys.length === 0)
       throw new Error('The list is empty: write one key a line.');
     take(makeFilter(keys, fpr, byId('list-later').checked), `Your list of ${wholeText(keys.length)} keys`);
-    const link = tag('a', { download: 'list.perhaps', class: 'button',
-                            href: URL.createObjectURL(new Blob([filter.toBytes()], { type: 'application/octet-stream' })) }, 'Download list.perhaps');
+    const blob = new Blob([filter.toBytes()], { type: 'application/octet-stream' });
+    const link = tag('a', { download: 'list.perhaps', class: 'button', href: URL.createObjectURL(blob) },
+                     'Download list.perhaps');
     byId('what').append(link);
   } catch (error) {
     complain(error);
@@ -137,7 +139,8 @@ async function askMany() {
   const more = found.length - ANSWERS_MOST;
   byId('answer-many').replaceChildren(
     tag('p', {}, tag('strong', {}, `${wholeText(found.length)} perhaps`), `, ${wholeText(keys.length - found.length)} certainly not.`),
-    tag('ul', {}, ...found.slice(0, ANSWERS_MOST).map((key) => tag('li', {}, key)), more > 0 ? tag('li', {}, `and ${wholeText(more)} more`) : null));
+    tag('ul', {}, ...found.slice(0, ANSWERS_MOST).map((key) => tag('li', {}, key)),
+        more > 0 ? tag('li', {}, `and ${wholeText(more)} more`) : null));
 }
 
 const orComplain = (call) => async () => {
@@ -164,7 +167,8 @@ function startRemote() {
       filter = there;
       isAway = true;
       byId('ask-error').textContent = '';
-      byId('what').replaceChildren(tag('h3', {}, address), tag('p', { class: 'why' }, 'A filter at an address: each question fetches the piece that it needs.'));
+      byId('what').replaceChildren(tag('h3', {}, address), tag('p', { class: 'why' },
+        'A filter at an address: each question fetches the piece that it needs.'));
       openQuestions();
     } catch (error) {
       complain(error);

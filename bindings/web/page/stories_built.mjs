@@ -92,9 +92,12 @@ export const equations = {
   id: 'ribbon',
   title: 'Equations solved',
   sentences: [
-    'If all keys are known before, each becomes an equation: the sum (by exclusive or) of some slots out of 64 neighbours has to be the key’s fingerprint, here of 3 bits.',
-    'Sorted by their first slot the equations form a ribbon, so they are solved from the back: a slot follows from those behind it.',
-    'The slots are all that is stored, in a large filter hardly more than the least that is possible; a stranger’s equation is fulfilled only by chance, one time in eight.'],
+    'If all keys are known before, each becomes an equation: the sum (by exclusive or) of some slots out ' +
+      'of 64 neighbours has to be the key’s fingerprint, here of 3 bits.',
+    'Sorted by their first slot the equations form a ribbon, so they are solved from the back: a slot ' +
+      'follows from those behind it.',
+    'The slots are all that is stored, in a large filter hardly more than the least that is possible; a ' +
+      'stranger’s equation is fulfilled only by chance, one time in eight.'],
   still: 'The library wrote the body once, from all keys.',
   start: `One equation for each of ${NKEYS} keys: a row whose dots are its slots. Below are the slots, still covered.`,
   make: makeRibbon,

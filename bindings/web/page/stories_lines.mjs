@@ -34,9 +34,11 @@ const askStep = (word, isIn) => (filter) => {
   const asked = bitsOfKey(filter, word), set = new Set(bitsOf(anatomy(filter).body));
   const clear = asked.filter((bit) => !set.has(bit)).length;
   if (!filter.has(word))
-    return { text: `Is “${word}” in? ${clear} of its ${asked.length} bits ${clear === 1 ? 'is' : 'are'} clear: certainly not.`, asked, tone: 'no' };
+    return { text: `Is “${word}” in? ${clear} of its ${asked.length} bits ${clear === 1 ? 'is' : 'are'} clear: certainly not.`,
+             asked, tone: 'no' };
   return isIn ? { text: `Is “${word}” in? All its bits are set: perhaps. It is.`, asked, tone: 'yes' }
-              : { text: `Is “${word}” in? All its bits are set: perhaps. But it was never added: a false positive.`, asked, tone: 'false' };
+              : { text: `Is “${word}” in? All its bits are set: perhaps. But it was never added: a false positive.`,
+                  asked, tone: 'false' };
 };
 
 /* ---- Bits ----------------------------------------------------------------------------------- */
@@ -71,9 +73,11 @@ export const bits = {
   id: 'bits',
   title: 'A false answer',
   sentences: [
-    'A Bloom filter is an array of bits, all clear at first; a key is hashed to a few of them, and adding it sets these.',
+    'A Bloom filter is an array of bits, all clear at first; a key is hashed to a few of them, and adding ' +
+      'it sets these.',
     'To ask is to look at the same bits: if one of them is clear, the key was certainly never added.',
-    'If all are set they may have been set by others, so the answer is only “perhaps”; go to the end to meet a word that was never added, and all of whose bits are set.'],
+    'If all are set they may have been set by others, so the answer is only “perhaps”; go to the end to ' +
+      'meet a word that was never added, and all of whose bits are set.'],
   start: 'An empty filter of 512 bits, for 60 keys at 5 %.',
   make: makeBits,
   get steps() {
@@ -111,8 +115,10 @@ export const line = {
   title: 'One line a key',
   sentences: [
     'Memory comes in lines of 64 bytes, and to fetch one takes far longer than to look at all its 512 bits.',
-    'So the kind “blocked” first chooses a line for a key, and then all the bits of the key within it: one access a question, however large the filter is.',
-    'Some lines get more keys than others, which costs a little memory: it is planned so that even this very filter, not only the average one, keeps its rate.'],
+    'So the kind “blocked” first chooses a line for a key, and then all the bits of the key within it: ' +
+      'one access a question at the usual rates, however large the filter is.',
+    'Some lines get more keys than others, which costs a little memory: it is planned so that even this ' +
+      'very filter, not only the average one, keeps its rate.'],
   start: 'An empty filter of two lines, for 60 keys at 2 %.',
   make: makeLines,
   get steps() {

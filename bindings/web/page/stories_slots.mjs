@@ -18,7 +18,8 @@ function fingerprints({ body, stats: { geometry } }) {
 /* Where a slot is drawn: four of a bucket in a square. */
 function placeOf(slot) {
   const bucket = Math.floor(slot / BUCKET_SLOTS), i = slot % BUCKET_SLOTS;
-  return { x: bucket % across() * BUCKET_WIDTH + i % 2 * SLOT + 1, y: Math.floor(bucket / across()) * BUCKET_HEIGHT + Math.floor(i / 2) * SLOT + 1 };
+  return { x: bucket % across() * BUCKET_WIDTH + i % 2 * SLOT + 1,
+           y: Math.floor(bucket / across()) * BUCKET_HEIGHT + Math.floor(i / 2) * SLOT + 1 };
 }
 
 /* What moved, by comparing the slots.  The path ends in the slot that was free, and leads back from
@@ -52,13 +53,16 @@ function arrow({ from, to }) {
   return shape('path', { class: 'arrow', d: `M${begin}Q${cx.toFixed(1)} ${cy.toFixed(1)} ${end}`, 'marker-end': 'url(#tip)' });
 }
 
-const tip = () => shape('defs', {}, shape('marker', { id: 'tip', viewBox: '0 0 6 6', refX: 4.5, refY: 3, markerWidth: 5, markerHeight: 5, orient: 'auto' },
-                                          shape('path', { class: 'tip', d: 'M0 0L6 3L0 6z' })));
+const tip = () => shape('defs', {}, shape('marker',
+  { id: 'tip', viewBox: '0 0 6 6', refX: 4.5, refY: 3, markerWidth: 5, markerHeight: 5, orient: 'auto' },
+  shape('path', { class: 'tip', d: 'M0 0L6 3L0 6z' })));
 
 function drawSlot(value, slot, fresh) {
   const { x, y } = placeOf(slot);
-  return [shape('rect', { class: `slot${value ? ' set' : ''}${fresh ? ' fresh' : ''}`, x: x + 0.4, y: y + 0.4, width: SLOT - 0.8, height: SLOT - 0.8, rx: 1.4 }),
-          value ? shape('text', { class: `slot-text${fresh ? ' fresh' : ''}`, x: x + SLOT / 2, y: y + SLOT / 2 + 1.6, 'text-anchor': 'middle' },
+  return [shape('rect', { class: `slot${value ? ' set' : ''}${fresh ? ' fresh' : ''}`,
+                          x: x + 0.4, y: y + 0.4, width: SLOT - 0.8, height: SLOT - 0.8, rx: 1.4 }),
+          value ? shape('text', { class: `slot-text${fresh ? ' fresh' : ''}`,
+                                  x: x + SLOT / 2, y: y + SLOT / 2 + 1.6, 'text-anchor': 'middle' },
                         value.toString(16).padStart(2, '0')) : null];
 }
 
@@ -66,8 +70,10 @@ function drawBuckets(before, now) {
   const is = fingerprints(now), { changed, moves: found } = movesOf(fingerprints(before), is);
   const height = Math.ceil(is.length / BUCKET_SLOTS / across()) * BUCKET_HEIGHT - 5;
   const buckets = is.filter((_, i) => i % BUCKET_SLOTS === 0).map((_, i) => placeOf(i * BUCKET_SLOTS));
-  return picture(across() * BUCKET_WIDTH - 3, height, `${is.filter(Boolean).length} of ${is.length} slots hold a fingerprint; ${found.length} moved`, 640, tip(),
-    ...buckets.map(({ x, y }) => shape('rect', { class: 'bucket', x: x - 0.7, y: y - 0.7, width: 2 * SLOT + 1.4, height: 2 * SLOT + 1.4, rx: 2 })),
+  const words = `${is.filter(Boolean).length} of ${is.length} slots hold a fingerprint; ${found.length} moved`;
+  const side = 2 * SLOT + 1.4;
+  return picture(across() * BUCKET_WIDTH - 3, height, words, 640, tip(),
+    ...buckets.map(({ x, y }) => shape('rect', { class: 'bucket', x: x - 0.7, y: y - 0.7, width: side, height: side, rx: 2 })),
     ...is.flatMap((value, slot) => drawSlot(value, slot, changed.includes(slot))), ...found.map(arrow));
 }
 
@@ -89,9 +95,13 @@ export const moves = {
   id: 'cuckoo',
   title: 'A cuckoo’s path',
   sentences: [
-    'A cuckoo filter stores a fingerprint of each key in one of two buckets of four slots; the second bucket follows from the first and the fingerprint, so an entry can move although its key is forgotten.',
-    'If both buckets are full, entries are thrown out along a path, each to its other bucket, until one finds a free slot: arrows show which.',
-    'The whole path is found before anything is written, so the add that fails at the end changes nothing, and loses no other key.'],
+    'A cuckoo filter stores a fingerprint of each key in one of two buckets of four slots; the second ' +
+      'bucket follows from the first and the fingerprint, so an entry can move although its key is ' +
+      'forgotten.',
+    'If both buckets are full, entries are thrown out along a path, each to its other bucket, until one ' +
+      'finds a free slot: arrows show which.',
+    'The whole path is found before anything is written, so the add that fails at the end changes ' +
+      'nothing, and loses no other key.'],
   start: 'An empty filter of buckets with four slots of 8 bits, from which keys can be removed.',
   make: () => perhaps.Filter.create({ kind: 'cuckoo', capacity: 32, fpr: 0.05, removable: true, seed: 42 }),
   steps: Array.from({ length: MOVES_STEPS }, (_, i) => cuckooStep(i)),
@@ -126,12 +136,14 @@ function drawSegment({ base, x, share, fill }, fresh) {
   const WIDE = 96, HIGH = 6.4, STEP = 8.4, LABEL_WIDE = 9, y = base * STEP, left = x * WIDE, wide = share * WIDE;
   return [shape('rect', { class: 'well', x: left + 0.3, y, width: wide - 0.6, height: HIGH, rx: 0.8 }),
           shape('rect', { class: `fill${fresh ? ' fresh' : ''}`, x: left + 0.3, y, width: (wide - 0.6) * fill, height: HIGH, rx: 0.8 }),
-          shape('text', { class: `fill-text${fill * wide > LABEL_WIDE ? ' on' : ''}${fresh ? ' fresh' : ''}`, x: left + 2, y: y + 4.5 }, `${Math.round(fill * 100)} %`)];
+          shape('text', { class: `fill-text${fill * wide > LABEL_WIDE ? ' on' : ''}${fresh ? ' fresh' : ''}`,
+                          x: left + 2, y: y + 4.5 }, `${Math.round(fill * 100)} %`)];
 }
 
 function drawSegments(before, now) {
   const were = segmentsOf(before), are = segmentsOf(now);
-  return picture(96, BASES * 8.4 - 2, `${are.length} segments, of which ${are.filter((s) => isNew(s, were)).length} come from a split`, 640,
+  const words = `${are.length} segments, of which ${are.filter((s) => isNew(s, were)).length} come from a split`;
+  return picture(96, BASES * 8.4 - 2, words, 640,
                  ...are.flatMap((segment) => drawSegment(segment, isNew(segment, were))));
 }
 
@@ -147,9 +159,12 @@ export const splits = {
   id: 'split',
   title: 'A segment splits',
   sentences: [
-    'An elastic filter consists of segments, each a small cuckoo filter of 2,048 slots; the hash of a key says in which of 16 rows, and where in its row, it belongs.',
-    'When a segment is full it splits: one bit of each fingerprint, until then a spare, says into which half it goes.',
-    'So the filter grows page by page, a question looks into one segment only, and the rows have different widths so that not all split at once.'],
+    'An elastic filter consists of segments, each a small cuckoo filter of 2,048 slots; the hash of a key ' +
+      'says in which of 16 rows, and where in its row, it belongs.',
+    'When a segment is full it splits: one bit of each fingerprint, until then a spare, says into which ' +
+      'half it goes.',
+    'So the filter grows page by page, a question looks into one segment only, and the rows have ' +
+      'different widths so that not all split at once.'],
   start: 'An empty filter for any number of keys at 1 %: 16 segments.',
   make: () => perhaps.Filter.create({ kind: 'elastic', capacity: 100, fpr: 0.01, grow: true, seed: 1 }),
   steps: Array.from({ length: SPLIT_STEPS }, (_, i) => splitStep(i)),
@@ -187,9 +202,11 @@ export const layers = {
   id: 'chain',
   title: 'A chain grows',
   sentences: [
-    'A chain is a list of ordinary filters; keys go to the newest, and when that is full a layer for twice as many begins.',
+    'A chain is a list of ordinary filters; keys go to the newest, and when that is full a layer for ' +
+      'twice as many begins.',
     'A question asks the layers one after the other, and “certainly not” needs a no from all of them.',
-    'Each layer is stricter than the one before, so that all of them together, however many there will be, keep the rate that was asked.'],
+    'Each layer is stricter than the one before, so that all of them together, however many there will ' +
+      'be, keep the rate that was asked.'],
   start: 'A chain that begins with a layer for 16 keys, at 10 % for all layers together.',
   make: () => perhaps.Filter.create({ kind: 'chain', capacity: 16, fpr: 0.1, grow: true, seed: 1 }),
   steps: Array.from({ length: LAYER_STEPS }, (_, i) => layerStep(i)),
