@@ -4,7 +4,7 @@
  * together is looked at when all are read. */
 import { core, loaded } from './core.mjs';
 
-const CAN = { removable: 1, count: 2, grow: 4, static: 8, forget: 64 };
+const CAN = { removable: 1, count: 2, grow: 4, static: 8, forget: 64, threads: 128 };
 const CAPACITY_MAX = 2 ** 48;
 
 export function typeError(name, what, value) {
@@ -108,14 +108,15 @@ const TAKE = {
   integers: takeIntegers,
   together: (v, w) => { w.together = flag(v, 'together') ? 1 : 0; },
   static: (v, w) => { w.needs |= flag(v, 'static') ? CAN.static : 0; },
+  threads: (v, w) => { w.needs |= flag(v, 'threads') ? CAN.threads : 0; },
   others: (v, w) => { w.others = whole(v, 'others', 0, CAPACITY_MAX); },
   valueBits: (v, w) => { w.valueBits = whole(v, 'valueBits', 0, 16); },
   memory: (v, w) => { w.memory = whole(v, 'memory', 0, Number.MAX_SAFE_INTEGER); },
 };
 
 /* The options that all take, and those that only some do. */
-const EXTRA = { static: ['plan'], others: ['plan', 'Builder'], valueBits: ['plan', 'Builder'],
-                memory: ['Builder'] };
+const EXTRA = { static: ['plan'], threads: ['plan'], others: ['plan', 'Builder'],
+                valueBits: ['plan', 'Builder'], memory: ['Builder'] };
 
 const kindNumber = (name) => 1 + core.kinds.findIndex((kind) => kind.name === name);
 

@@ -75,6 +75,8 @@ export interface PlanOptions extends Options {
   others?: number | bigint;
   valueBits?: number;
   static?: boolean;
+  /** Several threads add at once, where there are threads. */
+  threads?: boolean;
 }
 
 export interface Plan {
@@ -113,6 +115,7 @@ export interface Stats {
   unmatchedRemovals: number;
   removes: boolean;
   counts: boolean;
+  geometry: Record<string, number>;
 }
 
 export class Filter {
@@ -139,6 +142,10 @@ export class Filter {
   getMany(keys: Keys, how?: Many): Int32Array;
 
   stats(): Stats;
+  /** Of each part, the oldest first: layers of a chain, generations of a window. */
+  parts(): Stats[];
+  /** The 16 bytes that this filter knows a key by: its place and its mark. */
+  hash(key: Key): Uint8Array;
   readonly keys: number;
   readonly kind: KindName;
   readonly fpr: number;

@@ -241,6 +241,21 @@ export class Filter {
     return JSON.parse(this.#held.core.deskText());
   }
 
+  /* The same of each part, the oldest first: layers of a chain, generations of a window. */
+  parts() {
+    const { core: its, at } = this.#held, parts = [];
+    while (its.part(at, parts.length))
+      parts.push(JSON.parse(its.deskText()));
+    return parts.reverse();
+  }
+
+  /* Returns the 16 bytes that this filter knows a key by: its place and its mark. */
+  hash(key) {
+    const its = this.#held.core;
+    its.check(this.#one(its.hash, its, key));
+    return its.bytes.slice(its.at + KEY_AT, its.at + KEY_AT + 16);
+  }
+
   get keys() {
     return this.#held.core.keys(this.#held.at);
   }

@@ -177,6 +177,16 @@ EXPORT(stats) void web_stats(const perhaps_filter *f)
     told_stats(&stats, perhaps_abilities_of(f), desk.text, sizeof desk.text);
 }
 
+/* The same of one part, the newest being 0; returns whether there is such a part. */
+EXPORT(part) bool web_part(const perhaps_filter *f, size_t index)
+{
+    struct perhaps_stats stats;
+    const bool there = perhaps_part(f, index, &stats);
+    if (there)
+        told_stats(&stats, perhaps_abilities_of(f), desk.text, sizeof desk.text);
+    return there;
+}
+
 EXPORT(keys) double web_keys(const perhaps_filter *f)
 {
     struct perhaps_stats stats;
@@ -269,6 +279,17 @@ EXPORT(count) int web_count(const perhaps_filter *f, const void *key, size_t nby
     uint64_t count;
     int error = perhaps_count(f, key, nbytes, &count);
     return error ? error : (int)count;
+}
+
+/* Writes the 16 bytes that the filter knows the key by to where the key's own may lie. */
+EXPORT(hash) int web_hash(const perhaps_filter *f, const void *key, size_t nbytes)
+{
+    const struct perhaps_keys keys = perhaps_keys_packed(key, nbytes, 1);
+    struct perhaps_hashed hashed;
+    int error = perhaps_hash_many(f, &keys, &hashed);
+    if (!error)
+        memcpy(desk.key, hashed.bytes, sizeof hashed.bytes);
+    return error;
 }
 
 /* Returns the value, of up to 16 bits. */

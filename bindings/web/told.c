@@ -143,5 +143,6 @@ void told_stats(const struct perhaps_stats *stats, unsigned abilities, char *tex
     say_whole(&t, "unmatchedRemovals", stats->unmatched_removals);
     say_flag(&t, "removes", abilities & PERHAPS_CAN_REMOVE);
     say_flag(&t, "counts", abilities & PERHAPS_CAN_COUNT);
+    say_geometry(&t, &stats->plan);
     say(&t, "}");
 }
