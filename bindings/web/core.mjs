@@ -242,16 +242,23 @@ async function fetchModule(url) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
+/* A module of one function, with two instructions of SIMD128. */
+const VECTORS = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8,
+                              0, 65, 0, 253, 15, 253, 98, 11);
+
+const usualUrl = () => WebAssembly.validate(VECTORS) ? new URL('perhaps-simd.wasm', import.meta.url)
+                                                     : new URL('perhaps.wasm', import.meta.url);
+
 async function moduleOf(source) {
   if (source === undefined)
-    return fetchModule(new URL('perhaps.wasm', import.meta.url));
+    return fetchModule(usualUrl());
   if (typeof source === 'string' || source instanceof URL)
     return fetchModule(new URL(source, import.meta.url));
   return source instanceof WebAssembly.Module ? source : WebAssembly.compile(source);
 }
 
-/* Loads the library, once: the file perhaps.wasm beside this one; or 'source', its bytes, its
- * URL or a WebAssembly.Module. */
+/* Loads the library, once: the file perhaps-simd.wasm beside this one, or perhaps.wasm for an
+ * engine without vectors; or 'source', its bytes, its URL or a WebAssembly.Module. */
 export async function load(source) {
   if (core && !core.broken)
     return;
