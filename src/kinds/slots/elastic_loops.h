@@ -87,9 +87,9 @@ static LOOP_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned widt
 }
 
 #else
-/* Returns for four slots, as lanes of a word, whether each one differs from the key: 0 in a lane
- * that matches.  entry ^ (entry - 1) are the bits up to the lowest one, in which a slot may
- * differ; no lane borrows, since the top bits are set meanwhile. */
+/* Returns for four slots, as lanes of a word, whether each one differs from the key: 0 in a
+ * lane that matches.  entry ^ (entry - 1) are the bits up to the lowest one, in which a slot
+ * may differ; no lane borrows, since the top bits are set meanwhile. */
 static LOOP_INLINE uint64_t narrow_differ(uint64_t entries, uint64_t key, uint64_t tops,
                                           uint64_t ones)
 {
