@@ -1,11 +1,12 @@
-/* bench.mjs - nanoseconds a key: node bindings/web/bench.mjs [KEYS [RATE [FOLDER]]], once the
- * project is built; FOLDER has the module (build/lib/web).  Other packages of npm stand beside
+/* bench.mjs - nanoseconds a key: node bindings/web/bench.mjs [KEYS [RATE [FOLDER [FILE]]]], once
+ * the project is built; FOLDER has the module (build/lib/web), and FILE is the WebAssembly in it,
+ * perhaps-simd.wasm or perhaps.wasm, if not the one that load() chooses.  Other packages of npm stand beside
  * it where they can be required: bloom-filters, bloomfilter. */
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { resolve } from 'node:path';
 
-const [count = '1e6', rate = '0.01', folder = 'build/lib/web'] = process.argv.slice(2);
+const [count = '1e6', rate = '0.01', folder = 'build/lib/web', file] = process.argv.slice(2);
 const n = Number(count), fpr = Number(rate), passes = 5;
 const { load, Filter, build } = await import(pathToFileURL(resolve(folder, 'perhaps.mjs')));
 
@@ -34,6 +35,8 @@ const keyOf = (i) => `https://example.com/page/${i}`;
 const texts = Array.from({ length: n }, (_, i) => keyOf(i));
 const absent = Array.from({ length: n }, (_, i) => keyOf(n + i));
 
+const ints = Array.from({ length: n }, (_, i) => i * 1000), otherInts = ints.map((i) => i + 1);
+
 const make = (kind) => Filter.create({ capacity: n, fpr, kind, seed: 1 });
 const filled = (kind, keys, how) => {
   const filter = kind === 'ribbon' ? build(keys, { fpr, seed: 1, ...how }) : make(kind);
@@ -51,8 +54,8 @@ function measureMany(kind, name, keys, no, how) {
 }
 
 /* Some of the others take 20 microseconds a key, so they get few. */
-function measureOne(name, make, add, has, nkeys = n) {
-  const some = texts.slice(0, nkeys), no = absent.slice(0, nkeys);
+function measureOne(name, make, add, has, nkeys = n, yes = texts, others = absent) {
+  const some = yes.slice(0, nkeys), no = others.slice(0, nkeys);
   const filter = make();
   const adds = best(make, (fresh) => some.forEach((text) => add(fresh, text)), nkeys);
   some.forEach((text) => add(filter, text));
@@ -60,14 +63,15 @@ function measureOne(name, make, add, has, nkeys = n) {
        best(() => null, () => no.forEach((text) => has(filter, text)), nkeys));
 }
 
-await load();
-console.log(`${n} keys at ${fpr}, ns a key`.padEnd(34), '     add  present   absent');
+await load(file);
+console.log(`${n} keys at ${fpr}, ${make('blocked').stats().cpu}, ns a key`.padEnd(34), '     add  present   absent');
 for (const kind of ['blocked', 'bloom', 'cuckoo', 'elastic', 'counting']) {
   measureMany(kind, '8 bytes, many', mine, others, { keyBytes: 8 });
   measureMany(kind, 'texts, many', texts, absent);
 }
-measureOne('blocked, texts, one by one', () => make('blocked'), (f, key) => f.add(key),
-           (f, key) => f.has(key));
+const one = [() => make('blocked'), (f, key) => f.add(key), (f, key) => f.has(key)];
+measureOne('blocked, texts, one by one', ...one);
+measureOne('blocked, numbers, one by one', ...one, n, ints, otherInts);
 tell('ribbon, 8 bytes, build()', best(() => null, () => filled('ribbon', mine, { keyBytes: 8 }).free()));
 
 /* Which of them can be required: from here, or from the folder where one runs this. */

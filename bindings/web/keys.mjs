@@ -12,7 +12,7 @@ export const PLAIN = 0, INTEGERS = 1, FOLDED = 2;
 
 const NUMBER_NBYTES = 20; // of the longest integer in decimal digits, with its sign
 const INTEGER_NBYTES = 8;
-const SHORT = 96; // up to so many characters a loop is faster than TextEncoder
+const SHORT = 16; // up to so many characters a loop is faster than TextEncoder
 
 const encoder = new TextEncoder();
 
@@ -34,7 +34,8 @@ function writeText(core, text, at) {
     if (i === n)
       return at + n;
   }
-  const { written } = encoder.encodeInto(text, bytes.subarray(at, at + 3 * n));
+  const room = at === core.at + KEY_AT ? core.keyRoom : bytes.subarray(at, at + 3 * n);
+  const { written } = encoder.encodeInto(text, room);
   if (written !== n && /\p{Surrogate}/u.test(text))
     throw new TypeError('a text as a key has half a surrogate pair, which has no UTF-8');
   return at + written;
@@ -42,12 +43,12 @@ function writeText(core, text, at) {
 
 /* Numbers of 64 bits are written as two halves. */
 function writeNumber(core, number, at) {
-  const half = 2 ** 32;
-  if (!Number.isSafeInteger(number))
+  const half = 2 ** 32, low = number | 0, small = low === number;
+  if (!small && !Number.isSafeInteger(number))
     throw new TypeError(`a number as a key is an integer of at most 53 bits, and not ${number}: ` +
                         'make a string or bigint of it first');
-  core.view.setInt32(at, number | 0, true);
-  core.view.setInt32(at + 4, Math.floor(number / half), true);
+  core.view.setInt32(at, low, true);
+  core.view.setInt32(at + 4, small ? low >> 31 : Math.floor(number / half), true);
   return at + INTEGER_NBYTES;
 }
 

@@ -24,7 +24,7 @@ export class PerhapsError extends Error {
   done: number;
 }
 
-/** Loads the library: perhaps.wasm beside the module; or its bytes, its URL, or a module. */
+/** Loads the library: perhaps-simd.wasm or perhaps.wasm beside the module; or its bytes, its URL, or a module. */
 export function load(source?: string | URL | BufferSource | WebAssembly.Module): Promise<void>;
 export function version(): string;
 
@@ -110,6 +110,8 @@ export interface Stats {
   bitsPerKey: number;
   parts: number;
   hash: HashName | 'xxh3-grouped' | 'custom';
+  /** Which instructions are used. */
+  cpu: 'scalar' | 'simd128';
   stale: number;
   failedAdds: number;
   unmatchedRemovals: number;

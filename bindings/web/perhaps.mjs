@@ -8,7 +8,8 @@
  *
  * Integers and their text are different keys: 42 is not '42'.
  *
- * The library itself is WebAssembly, in the file perhaps.wasm; core.mjs loads it. */
+ * The library itself is WebAssembly, in the files perhaps-simd.wasm and, for engines without
+ * vectors, perhaps.wasm; core.mjs loads one of them. */
 import { ANSWERS_AT, KEYS_MOST, KEY_AT, PerhapsError, core, load, loaded } from './core.mjs';
 import { PLAIN, checkKeys, countOf, eachBatch, putKey, withKey } from './keys.mjs';
 import { takeOptions, typeError, whole } from './options.mjs';

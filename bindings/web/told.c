@@ -138,6 +138,7 @@ void told_stats(const struct perhaps_stats *stats, unsigned abilities, char *tex
     say_number(&t, "bitsPerKey", stats->bits_per_key);
     say_whole(&t, "parts", stats->parts);
     say_text(&t, "hash", stats->hash);
+    say_text(&t, "cpu", stats->cpu);
     say_whole(&t, "stale", stats->stale);
     say_whole(&t, "failedAdds", stats->failed_adds);
     say_whole(&t, "unmatchedRemovals", stats->unmatched_removals);

@@ -64,6 +64,8 @@ static inline uint64_t scale64(uint64_t uniform, uint64_t range)
 {
 #ifdef __wasm__ /* which has no such product: compilers call a function for it */
     const uint64_t low = UINT32_MAX;
+    if (range <= low) /* as almost all are: two products are enough */
+        return ((uniform >> 32) * range + ((uniform & low) * range >> 32)) >> 32;
     uint64_t a = (uniform >> 32) * (range & low), b = (uniform & low) * (range >> 32);
     uint64_t middle = ((uniform & low) * (range & low) >> 32) + (a & low) + b;
     return (uniform >> 32) * (range >> 32) + (a >> 32) + (middle >> 32);

@@ -4,8 +4,15 @@
 
 #define LIKELY(condition) __builtin_expect(condition, true)
 
-/* Fetches a cache line that will be read, and keeps it in all cache levels. */
+/* Fetches a cache line that will be read, and keeps it in all cache levels.  WebAssembly has no
+ * such instruction, and there nothing of the address is computed. */
+#ifdef __wasm__
+#define CAN_PREFETCH      0
+#define PREFETCH(address) ((void)sizeof(address))
+#else
+#define CAN_PREFETCH      1
 #define PREFETCH(address) __builtin_prefetch((address), 0, 3)
+#endif
 
 /* Functions that only prefetch must be inlined by force.  Otherwise gcc takes them for pure
  * functions whose result nobody uses, and removes the call. */

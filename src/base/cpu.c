@@ -8,6 +8,9 @@
 
 bool cpu_has(enum cpu cpu)
 {
+#if defined(PERHAPS_SIMD128) /* see loops_simd128.c */
+    return cpu == CPU_SIMD128;
+#endif
     if (cpu == CPU_SCALAR)
         return true;
     if (THREAD_SANITIZED) /* see compiler.h: only the scalar loops run */
@@ -33,6 +36,8 @@ const char *cpu_name(enum cpu cpu)
         [CPU_AVX512] = "avx512",
 #elif defined(__aarch64__)
         [CPU_NEON] = "neon",
+#elif defined(PERHAPS_SIMD128)
+        [CPU_SIMD128] = "simd128",
 #endif
     };
     return names[cpu];

@@ -12,6 +12,8 @@ enum cpu {
     CPU_AVX512,
 #elif defined(__aarch64__)
     CPU_NEON,
+#elif defined(PERHAPS_SIMD128)
+    CPU_SIMD128,
 #endif
     CPU_COUNT
 };

@@ -142,6 +142,8 @@ static hash_integers *const integers_64[CPU_COUNT] = {
     [CPU_AVX512] = hash_integers_64_avx512,
 #elif defined(__aarch64__)
     [CPU_NEON] = hash_integers_64_scalar, /* the compiler makes vectors of it there */
+#elif defined(PERHAPS_SIMD128)
+    [CPU_SIMD128] = hash_integers_64_scalar,
 #endif
 };
 

@@ -9,7 +9,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 export const root = resolve(fileURLToPath(import.meta.url), '../../..');
 export const build = process.env.PERHAPS_BUILD_DIR ?? join(root, 'build');
 export const folder = process.env.PERHAPS_WEB ?? join(build, 'lib/web');
-export const perhaps = await import(pathToFileURL(join(folder, 'perhaps.mjs')));
+
+/* Imports the package from a folder. */
+export const packageIn = (place) => import(pathToFileURL(join(place, 'perhaps.mjs')));
+
+/* PERHAPS_WASM names the file that load() loads, where it is not to choose. */
+const own = await packageIn(folder);
+export const perhaps = { ...own, load: (source = process.env.PERHAPS_WASM) => own.load(source) };
 
 /* A folder of this process, gone at its end. */
 export const scratch = mkdtempSync(join(tmpdir(), 'perhaps-web-'));

@@ -11,7 +11,9 @@
     }
 
 const struct cpu_loops cpu_loops[CPU_COUNT] = {
+#if !defined(PERHAPS_SIMD128)
     [CPU_SCALAR] = ALL_OF(loops_scalar),
+#endif
 #if defined(__x86_64__)
     [CPU_AVX2] = ALL_OF(loops_avx2),
     [CPU_AVX512] = { .lines = &loops_avx512.lines,
@@ -31,5 +33,14 @@ const struct cpu_loops cpu_loops[CPU_COUNT] = {
                    .elastic = &loops_neon.elastic,
                    .ribbon = &loops_scalar.ribbon,
                    .solver = &loops_scalar.solver },
+#elif defined(PERHAPS_SIMD128)
+    [CPU_SIMD128] = { .lines = &loops_simd128.lines,
+                      .bloom = &loops_scalar.bloom,
+                      .fold = &loops_scalar.fold,
+                      .cells = &loops_scalar.cells,
+                      .flat = &loops_scalar.flat,
+                      .elastic = &loops_scalar.elastic,
+                      .ribbon = &loops_scalar.ribbon,
+                      .solver = &loops_scalar.solver },
 #endif
 };

@@ -16,7 +16,9 @@
 #include "../slots/slot_loops.h"
 
 const struct unit_loops loops_scalar = {
+#if !defined(PERHAPS_SIMD128)
     .lines = LINE_LOOPS,
+#endif
     .bloom = BLOOM_LOOPS,
     .fold = FOLD_LOOPS,
     .cells = CELL_LOOPS,

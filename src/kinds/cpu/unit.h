@@ -7,6 +7,8 @@
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
+#elif defined(PERHAPS_SIMD128)
+#include <wasm_simd128.h>
 #endif
 
 #include "../built/ribbon.h"
@@ -27,6 +29,9 @@
 #ifndef CPU_HAS_NEON
 #define CPU_HAS_NEON 0
 #endif
+#ifndef CPU_HAS_SIMD128
+#define CPU_HAS_SIMD128 0
+#endif
 
 /* The loops that a file has. */
 struct unit_loops {
@@ -40,6 +45,7 @@ struct unit_loops {
     struct ribbon_solver solver;
 };
 
-extern const struct unit_loops loops_scalar, loops_avx2, loops_avx512, loops_neon;
+extern const struct unit_loops loops_scalar, loops_avx2, loops_avx512, loops_neon,
+    loops_simd128;
 
 #endif

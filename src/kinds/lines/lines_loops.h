@@ -19,7 +19,7 @@
  * defined here, once for all widths. */
 #include "lines_places.h"
 
-#if CPU_HAS_AVX2 || CPU_HAS_NEON
+#if CPU_HAS_AVX2 || CPU_HAS_NEON || CPU_HAS_SIMD128
 /* ---- A line as vectors of any width: one text for every instruction set ------------------ */
 
 #if CPU_HAS_AVX512
@@ -40,6 +40,8 @@ static LOOP_INLINE bool some_bit(line_words x, line_words of)
     return _mm512_test_epi32_mask((__m512i)x, (__m512i)of) != 0;
 #elif CPU_HAS_AVX2
     return !_mm256_testz_si256((__m256i)x, (__m256i)of);
+#elif CPU_HAS_SIMD128
+    return wasm_v128_any_true((v128_t)(x & of));
 #else
     return vmaxvq_u32((uint32x4_t)(x & of)) != 0;
 #endif
@@ -69,6 +71,63 @@ static LOOP_INLINE line_words row_shift(line_words row, uint64_t mark)
     return row * (uint32_t)(mark >> 32) >> 27;
 }
 
+#if CPU_HAS_SIMD128
+/* Shifts each lane alike only.  So each byte of a lane takes its bits from a table of 16 bytes:
+ * at the number that its lane has, less 'step' for each byte before it in the lane.  Beyond the
+ * table, also below 0, it gets 0.  A word that has no cell gets 0. */
+static LOOP_INLINE line_words from_table(v128_t table, uint32_t step, line_words row,
+                                         line_words number)
+{
+    const v128_t before = wasm_i32x4_splat((int32_t)(step << 8 | step << 17 | 3 * step << 24));
+    v128_t at = wasm_i8x16_shuffle((v128_t)number, (v128_t)number, 0, 0, 0, 0, 4, 4, 4, 4, 8, 8,
+                                   8, 8, 12, 12, 12, 12);
+    at = wasm_i8x16_swizzle(table, wasm_i8x16_sub(at, before));
+    return (line_words)at & (line_words)(row != 0);
+}
+
+/* Returns the bit of each word. */
+static LOOP_INLINE line_words row_bits(line_words row, line_words one, uint64_t mark)
+{
+    const v128_t bits = wasm_i8x16_make(1, 2, 4, 8, 16, 32, 64, -128, 0, 0, 0, 0, 0, 0, 0, 0);
+    (void)one;
+    return from_table(bits, 8, row, row_shift(row, mark));
+}
+
+/* Returns the lowest bit of the counter of each word. */
+static LOOP_INLINE line_words row_ones(line_words row, line_words one, uint64_t mark)
+{
+    const v128_t bits = wasm_i8x16_make(1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    (void)one;
+    return from_table(bits, 2, row, row * (uint32_t)(mark >> 32) >> 29);
+}
+
+static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    const line_words *at = (const void *)line, *row = row_of(b, mark);
+    line_words missing = { 0 };
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        missing |= row_bits(row[i], row[i], mark) & ~at[i];
+    return !some_bit(missing, missing);
+}
+
+#else
+static LOOP_INLINE line_words row_bits(line_words row, line_words one, uint64_t mark)
+{
+    return (row & one) << row_shift(row, mark);
+}
+
+/* By how many bits the counter of each word is shifted: row_shift() & COUNTER_SHIFTS, by shifts
+ * alone. */
+static LOOP_INLINE line_words counter_shift(line_words row, uint64_t mark)
+{
+    return row * (uint32_t)(mark >> 32) >> 29 << 2;
+}
+
+static LOOP_INLINE line_words row_ones(line_words row, line_words one, uint64_t mark)
+{
+    return (row & one) << counter_shift(row, mark);
+}
+
 /* The lowest bit of a constant tells whether the word has a bit, so no mask is made: the line
  * is shifted instead. */
 static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t mark)
@@ -79,13 +138,14 @@ static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t m
         missing |= row[i] & ~(at[i] >> row_shift(row[i], mark));
     return !some_bit(missing, *ones);
 }
+#endif
 
 static LOOP_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t mark)
 {
     line_words *at = (void *)line, missing = { 0 }, after[LINE_VECTORS];
     const line_words *row = row_of(b, mark), *ones = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
-        line_words bit = (row[i] & *ones) << row_shift(row[i], mark);
+        line_words bit = row_bits(row[i], *ones, mark);
         after[i] = at[i] | bit;
         missing |= bit & ~at[i];
     }
@@ -102,20 +162,13 @@ static LOOP_INLINE line_words load_once(const line_words *at)
     return *(const volatile line_words *)at;
 }
 
-/* Returns by how many bits the counter of each word is shifted: row_shift() & COUNTER_SHIFTS,
- * by shifts alone. */
-static LOOP_INLINE line_words counter_shift(line_words row, uint64_t mark)
-{
-    return row * (uint32_t)(mark >> 32) >> 29 << 2;
-}
-
 /* Sets the lowest bit of each of the key's counters. */
 static LOOP_INLINE void line_ones(const struct body *b, uint64_t mark,
                                   line_words ones[LINE_VECTORS])
 {
     const line_words *row = row_of(b, mark), *one = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
-        ones[i] = (row[i] & *one) << counter_shift(row[i], mark);
+        ones[i] = row_ones(row[i], *one, mark);
 }
 
 /* Returns, in the lowest bit of each counter, whether it is zero; the other bits are
@@ -143,7 +196,7 @@ static LOOP_INLINE bool counters_have(const struct body *b, uint8_t *line, uint6
     return !some_bit(missing, missing);
 }
 
-/* Return the sum of the lanes, and the least one. */
+/* Returns the sum of the lanes. */
 static LOOP_INLINE uint32_t sum_of_lanes(line_words lanes)
 {
 #if CPU_HAS_AVX512
@@ -154,11 +207,47 @@ static LOOP_INLINE uint32_t sum_of_lanes(line_words lanes)
     sum = _mm_add_epi32(sum, _mm_srli_si128(sum, 8));
     sum = _mm_add_epi32(sum, _mm_srli_si128(sum, 4));
     return (uint32_t)_mm_cvtsi128_si32(sum);
+#elif CPU_HAS_SIMD128
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
 #else
     return vaddvq_u32((uint32x4_t)lanes);
 #endif
 }
 
+static LOOP_INLINE unsigned counters_zeros(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    const line_words *at = (const void *)line;
+    line_words ones[LINE_VECTORS], zeros = { 0 };
+    line_ones(b, mark, ones);
+    for (unsigned i = 0; i < LINE_VECTORS; i++) /* a true comparison gives -1 in its lane */
+        zeros -= (line_words)((ones[i] & counters_zero(load_once(&at[i]))) != 0);
+    return sum_of_lanes(zeros);
+}
+
+#if CPU_HAS_SIMD128
+/* Looks for it from the highest bit of the counters on, since lanes cannot be shifted apart. */
+static LOOP_INLINE unsigned counters_least(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    const line_words *at = (const void *)line;
+    line_words ones[LINE_VECTORS], counters[LINE_VECTORS];
+    unsigned least = 0;
+    line_ones(b, mark, ones);
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        counters[i] = load_once(&at[i]);
+    for (unsigned bit = COUNTER_NBITS; bit-- > 0;) {
+        line_words clear[LINE_VECTORS], any = { 0 };
+        for (unsigned i = 0; i < LINE_VECTORS; i++)
+            any |= clear[i] = ones[i] & ~(counters[i] >> bit);
+        if (some_bit(any, any))
+            memcpy(ones, clear, sizeof ones);
+        else
+            least |= 1U << bit;
+    }
+    return least;
+}
+
+#else
+/* Returns the least one of the lanes. */
 static LOOP_INLINE uint32_t least_lane(line_words lanes)
 {
 #if CPU_HAS_AVX512
@@ -172,16 +261,6 @@ static LOOP_INLINE uint32_t least_lane(line_words lanes)
 #else
     return vminvq_u32((uint32x4_t)lanes);
 #endif
-}
-
-static LOOP_INLINE unsigned counters_zeros(const struct body *b, uint8_t *line, uint64_t mark)
-{
-    const line_words *at = (const void *)line;
-    line_words ones[LINE_VECTORS], zeros = { 0 };
-    line_ones(b, mark, ones);
-    for (unsigned i = 0; i < LINE_VECTORS; i++) /* a true comparison gives -1 in its lane */
-        zeros -= (line_words)((ones[i] & counters_zero(load_once(&at[i]))) != 0);
-    return sum_of_lanes(zeros);
 }
 
 /* Returns the smaller one of each two lanes. */
@@ -208,6 +287,7 @@ static LOOP_INLINE unsigned counters_least(const struct body *b, uint8_t *line, 
     }
     return least_lane(least);
 }
+#endif
 
 /* A sum in each lane; the lanes are added up once a batch. */
 struct line_tally {

@@ -20,6 +20,8 @@ static LOOP_INLINE uint8_t *directory_entry(const struct directory *directory, u
 static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, unsigned width,
                                         struct keyhash key)
 {
+    if (!CAN_PREFETCH)
+        return;
     const struct directory *directory =
         __atomic_load_n(&directories[elastic_base(key.place)], __ATOMIC_ACQUIRE);
     uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
@@ -39,20 +41,6 @@ static void elastic_prefetch(const struct body *b, const struct keyhash *keys, s
             prefetch_pair(b->table, slot_bits, keys[i]);
 }
 
-/* Spreads four slots of up to 16 bits to 16 bits each. */
-static LOOP_INLINE uint64_t spread(uint64_t slots, unsigned width)
-{
-    uint64_t mask = (UINT64_C(1) << width) - 1;
-    if (width == NARROW_MAX)
-        return slots;
-#if CPU_HAS_AVX2
-    return _pdep_u64(slots, mask * UINT64_C(0x0001000100010001));
-#else
-    return (slots & mask) | (slots >> width & mask) << 16 | (slots >> 2 * width & mask) << 32 |
-           (slots >> 3 * width & mask) << 48;
-#endif
-}
-
 /* Returns whether any bit of 'nbytes' bytes is set. */
 static LOOP_INLINE bool any_lane(const void *lanes, size_t nbytes)
 {
@@ -69,8 +57,23 @@ static LOOP_INLINE bool any_lane(const void *lanes, size_t nbytes)
     return any != 0;
 }
 
-/* Returns whether one of the eight slots matches; 'full' is what a new entry of the key would
- * be.  For slots of up to 16 bits. */
+#if CPU_HAS_AVX2 || CPU_HAS_NEON
+/* Spreads four slots of up to 16 bits to 16 bits each. */
+static LOOP_INLINE uint64_t spread(uint64_t slots, unsigned width)
+{
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    if (width == NARROW_MAX)
+        return slots;
+#if CPU_HAS_AVX2
+    return _pdep_u64(slots, mask * UINT64_C(0x0001000100010001));
+#else
+    return (slots & mask) | (slots >> width & mask) << 16 | (slots >> 2 * width & mask) << 32 |
+           (slots >> 3 * width & mask) << 48;
+#endif
+}
+
+/* Returns whether one of the eight slots matches, of up to 16 bits each; 'full' is what a new
+ * entry of the key would be. */
 static LOOP_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned width,
                                            uint64_t first, uint64_t second, uint32_t full)
 {
@@ -82,6 +85,29 @@ static LOOP_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned widt
     narrow_lanes match = (narrow_lanes)((entry ^ key) < (narrow_lanes)(lowest + lowest));
     return any_lane(&match, sizeof match);
 }
+
+#else
+/* Returns for four slots, as lanes of a word, whether each one differs from the key: 0 in a
+ * lane that matches.  entry ^ (entry - 1) are the bits up to the lowest one, in which a slot
+ * may differ; no lane borrows, since the top bits are set meanwhile. */
+static LOOP_INLINE uint64_t narrow_differ(uint64_t entries, uint64_t key, uint64_t tops,
+                                          uint64_t ones)
+{
+    uint64_t clear = ~entries & tops, less = ((entries | tops) - ones) ^ clear;
+    uint64_t empty = less & clear; /* only 0 becomes larger */
+    return ((entries ^ key) & ~(entries ^ less)) | empty;
+}
+
+/* As with vectors. */
+static LOOP_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned width,
+                                           uint64_t first, uint64_t second, uint32_t full)
+{
+    const uint64_t ones = lane_ones(width), tops = ones << (width - 1), key = full * ones;
+    const uint64_t a = narrow_differ(bucket_load(segment, first, width), key, tops, ones);
+    const uint64_t b = narrow_differ(bucket_load(segment, second, width), key, tops, ones);
+    return (lanes_zero(a, ones, width) | lanes_zero(b, ones, width)) != 0;
+}
+#endif
 
 #if CPU_HAS_AVX2
 /* Compares the four slots of a bucket, of 17 to 32 bits each, with the key.  Returns all ones
