@@ -77,12 +77,12 @@ PERHAPS_API int perhaps_remote_take(perhaps_remote *remote, size_t number, const
                                     size_t nbytes);
 
 /* Goes on, when all bytes of all ranges were taken: other ranges may be needed now, in a few
- * rounds at most.  Returns 0; or PERHAPS_ERR_ARGUMENT, and nothing has changed, if bytes are
- * missing or the size of the file is not known; or PERHAPS_ERR_MEMORY, _DAMAGED.  While the
- * file is opened: also PERHAPS_ERR_FORMAT, _VERSION, _SECRET, _JOURNAL for a live file,
- * _UNSUPPORTED for a kind that cannot be asked so, or 'check' of a file that is being written
- * in place.  After an error of the second or third row nothing can be done but to free it, if
- * it was not open; else to ask again. */
+ * rounds at most.  Returns 0; PERHAPS_ERR_ARGUMENT, and nothing has changed, if bytes are
+ * missing or the size of the file is not known; or PERHAPS_ERR_MEMORY or _DAMAGED.  While the
+ * file is opened also PERHAPS_ERR_FORMAT, _VERSION, _SECRET, _JOURNAL for a live file, or
+ * _UNSUPPORTED for a kind that cannot be asked so, or with 'check' for a file that is being
+ * written in place.  If the file was open, it can be asked again after an error; if not, it can
+ * only be freed. */
 PERHAPS_API int perhaps_remote_next(perhaps_remote *remote);
 
 /* Begins to ask for keys first .. first+n-1, once the file is open; what was asked for before

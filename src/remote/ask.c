@@ -10,7 +10,7 @@
 enum { WANTED_MOST = 1 << 18 };
 #define WANTED_NBYTES_MOST (UINT64_C(64) << 20)
 
-/* ---- The way of a key --------------------------------------------------------------------- */
+/* ---- The way of a key -------------------------------------------------------------------- */
 
 /* A filter that tells what it reads. */
 struct place {
@@ -32,8 +32,8 @@ static bool list_reads(const perhaps_remote *r, const struct node *node, struct 
     return !reads->more;
 }
 
-/* Finds out whether a part is asked for the key that its composite is asked for.  Parts to which
- * nothing was ever added are not asked, as in parts_contain(). */
+/* Finds out whether a part is asked for the key that its composite is asked for.  Parts to
+ * which nothing was ever added are not asked, as in parts_contain(). */
 static void pass_key(const perhaps_remote *r, struct node *node)
 {
     const struct node *parent = &r->node[node->parent];
@@ -91,7 +91,7 @@ static int want_key(perhaps_remote *r, size_t i)
     return error;
 }
 
-/* ---- Answers ------------------------------------------------------------------------------ */
+/* ---- Answers ----------------------------------------------------------------------------- */
 
 static bool node_says(const perhaps_remote *r, const struct node *node)
 {
@@ -144,7 +144,7 @@ int perhaps_remote_answers(const perhaps_remote *r, bool *present)
     return 0;
 }
 
-/* ---- Questions ---------------------------------------------------------------------------- */
+/* ---- Questions --------------------------------------------------------------------------- */
 
 static uint64_t keys_nbytes(size_t n)
 {

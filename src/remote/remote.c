@@ -10,7 +10,7 @@
 
 enum { GAP_NBYTES = 4096 };
 
-/* ---- Header ------------------------------------------------------------------------------- */
+/* ---- Header ------------------------------------------------------------------------------ */
 
 /* Wants the bytes of the file up to this one, of which those of the head are there. */
 static int want_head(perhaps_remote *r, uint64_t nbytes)
@@ -53,7 +53,7 @@ static int measure_head(const perhaps_remote *r, uint64_t *nbytes)
     return container_measure(bytes, r->file_nbytes, nbytes);
 }
 
-/* ---- Filter ------------------------------------------------------------------------------- */
+/* ---- Filter ------------------------------------------------------------------------------ */
 
 /* The bytes of the head, for filter_read(). */
 struct supply {
@@ -117,7 +117,7 @@ static int make_small(perhaps_remote *r)
     return error;
 }
 
-/* ---- Bodies of composites ----------------------------------------------------------------- */
+/* ---- Bodies of composites ---------------------------------------------------------------- */
 
 /* Returns 0 if all kinds can be asked, and sets *nbytes to what is held of their bodies. */
 static int look_at_kinds(const perhaps_remote *r, uint64_t *nbytes)
@@ -182,7 +182,7 @@ static int take_bodies(perhaps_remote *r)
     return 0;
 }
 
-/* ---- From stage to stage ------------------------------------------------------------------ */
+/* ---- From stage to stage ----------------------------------------------------------------- */
 
 static int end_opening(perhaps_remote *r)
 {
@@ -252,7 +252,7 @@ int perhaps_remote_next(perhaps_remote *r)
     return error;
 }
 
-/* ---- Calls --------------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------------- */
 
 int perhaps_remote_new(const struct perhaps_remote_options *options, perhaps_remote **remote)
 {

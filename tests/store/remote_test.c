@@ -12,7 +12,7 @@
 
 enum { KEYS = 30000, HALF = KEYS / 2, FEW = 100 };
 
-/* ---- A file that is served from memory ---------------------------------------------------- */
+/* ---- A file that is served from memory --------------------------------------------------- */
 
 struct server {
     uint8_t *file;
@@ -102,7 +102,7 @@ static void expect_same(struct server *s, bool check, const perhaps_filter *f,
     free(far);
 }
 
-/* ---- Answers ------------------------------------------------------------------------------- */
+/* ---- Answers ----------------------------------------------------------------------------- */
 
 /* Kinds whose body must be there as a whole: alone, or as the base of another. */
 static bool is_whole(const struct perhaps_options *options)
@@ -213,7 +213,7 @@ TEST(groups_answer_alike)
     free(s.file);
 }
 
-/* ---- How much is read ---------------------------------------------------------------------- */
+/* ---- How much is read -------------------------------------------------------------------- */
 
 static perhaps_filter *large_blocked(const struct perhaps_keys *keys)
 {
@@ -256,7 +256,7 @@ TEST(near_ranges_are_joined)
     free(s.file);
 }
 
-/* ---- Damage -------------------------------------------------------------------------------- */
+/* ---- Damage ------------------------------------------------------------------------------ */
 
 TEST_EACH(a_wrong_byte_is_found, every_kind)
 {
@@ -315,7 +315,7 @@ TEST(a_wrong_header_is_refused)
     }
 }
 
-/* ---- Memory -------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------ */
 
 /* An allocator of which one call fails, and which counts what is not released. */
 struct purse {
@@ -375,7 +375,7 @@ TEST_EACH(without_memory_nothing_is_lost, every_kind)
     free(s.file);
 }
 
-/* ---- What is refused ------------------------------------------------------------------------ */
+/* ---- What is refused --------------------------------------------------------------------- */
 
 TEST(calls_out_of_order_are_refused)
 {
