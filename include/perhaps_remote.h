@@ -86,9 +86,9 @@ PERHAPS_API int perhaps_remote_take(perhaps_remote *remote, size_t number, const
 PERHAPS_API int perhaps_remote_next(perhaps_remote *remote);
 
 /* Begins to ask for keys first .. first+n-1, once the file is open; what was asked for before
- * is forgotten.  Sets *asked to for how many of them, from the first on, it does so: fewer where
- * their bytes would be too many at once, but at least one.  The keys are hashed at once, and
- * need not stay.  Returns 0; PERHAPS_ERR_ARGUMENT if the file is not open, or n is 0;
+ * is forgotten.  Sets *asked to for how many of them, from the first on, it does so: fewer
+ * where their bytes would be too many at once, but at least one.  The keys are hashed at once,
+ * and need not stay.  Returns 0; PERHAPS_ERR_ARGUMENT if the file is not open, or n is 0;
  * PERHAPS_ERR_SECRET if it was opened without its secret; or PERHAPS_ERR_MEMORY or
  * _DAMAGED. */
 PERHAPS_API int perhaps_remote_ask(perhaps_remote *remote, const struct perhaps_keys *keys,
