@@ -3,8 +3,8 @@
  * Each range is one GET with Range.  Several run at once, each over a connection that is kept.
  * An answer is taken only if it says that it is this range (206, Content-Range), of a file of
  * the same size and with the same ETag or Last-Modified as the first one had: nothing of
- * another file is ever given to the library.  (If-Match would say no more, and servers that lack
- * it are many.) */
+ * another file is ever given to the library.  (If-Match would say no more, and not all servers
+ * have it.) */
 #include "../cli/filter/fetch.h"
 
 #include <curl/curl.h>
