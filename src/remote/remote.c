@@ -81,13 +81,13 @@ static uint64_t held_nbytes(const struct section *s)
 static int fill_nodes(struct reading *reading)
 {
     perhaps_remote *r = ((struct supply *)reading->source->context)->r;
-    uint8_t *held = r->bodies;
+    uint64_t held = 0;
     for (uint32_t i = 0; i < reading->head.header.sections; i++) {
         const struct section *s = &reading->sections[i];
         perhaps_filter *f = reading->made[i];
         r->node[i] = (struct node){ .f = f, .at = s->body_offset, .parent = s->parent };
         if (held_nbytes(s))
-            f->body.bytes = held;
+            f->body.bytes = r->bodies + held;
         held += held_nbytes(s);
     }
     for (uint32_t i = 1; i < reading->head.header.sections; i++) {
@@ -168,7 +168,7 @@ static int want_bodies(perhaps_remote *r)
 
 static int take_bodies(perhaps_remote *r)
 {
-    uint8_t *held = r->bodies;
+    uint64_t held = 0;
     for (uint32_t i = 0; i < r->head.header.sections; i++) {
         const struct section *s = &r->sections[i];
         const uint64_t nbytes = s->geometry.body_nbytes;
@@ -176,7 +176,7 @@ static int take_bodies(perhaps_remote *r)
         if (held_nbytes(s) && !bytes)
             return PERHAPS_ERR_DAMAGED;
         if (bytes)
-            memcpy(held, bytes, nbytes);
+            memcpy(r->bodies + held, bytes, nbytes);
         held += held_nbytes(s);
     }
     return 0;

@@ -66,7 +66,9 @@ int rounds_want(perhaps_remote *r, uint64_t at, uint64_t nbytes)
 static void sort_wanted(perhaps_remote *r, struct perhaps_range *scratch)
 {
     const struct wanted *w = &r->wanted;
-    const unsigned highest = 63 - (unsigned)__builtin_clzll(r->file_nbytes | 1);
+    /* records_sort() looks at 22 bits, the highest and those below it; at 44 of a million. */
+    const uint64_t least = UINT64_C(1) << (w->count > 1000000 ? 44 : 22);
+    const unsigned highest = 63 - (unsigned)__builtin_clzll(r->file_nbytes | least);
     records_sort((uint64_t *)(void *)w->range, (uint64_t *)(void *)scratch, w->count, 2,
                  highest);
 }
