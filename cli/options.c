@@ -334,6 +334,20 @@ static bool is_on_servers(const struct settings *s)
            (s->verb->bit == COPY && s->ninputs && is_remote(s->inputs[0]));
 }
 
+/* Ends the program if something lies on a web server that is not only asked. */
+static void refuse_web(const struct settings *s)
+{
+    static const char only[] = "lies on a web server, where a filter can be asked (query) and "
+                               "told about (info): download it for all else";
+    if (s->filter && is_web(s->filter) && !(s->verb->bit & (QUERY | INFO)))
+        fail("%s: %s", s->filter, only);
+    for (size_t i = 0; i < s->ninputs; i++)
+        if (is_web(s->inputs[i]))
+            fail("%s: %s", s->inputs[i], only);
+    if ((s->output && is_web(s->output)) || (s->state && is_web(s->state)))
+        fail("%s: %s", s->output ? s->output : s->state, only);
+}
+
 /* Ends the program if the verb or an option is not for filters in files, or not for filters on
  * servers.  'given' tells which rows the command line has used. */
 static void check_place(const struct settings *s, const bool given[NROWS])
@@ -348,6 +362,7 @@ static void check_place(const struct settings *s, const bool given[NROWS])
         remote_refuse_typo(s->output);
     if (s->state)
         remote_refuse_typo(s->state);
+    refuse_web(s);
     if (s->output && is_remote(s->output))
         fail("%s: writes files only: make a filter on servers with 'perhaps create', and fill "
              "it with 'perhaps add'",

@@ -11,7 +11,7 @@
 
 typedef int fuzzer(const uint8_t *data, size_t nbytes);
 fuzzer api_fuzz, container_fuzz, blob_fuzz, journal_fuzz, numbers_fuzz, blocks_fuzz,
-    address_fuzz, replies_fuzz, foreign_fuzz, sqlite_fuzz;
+    address_fuzz, replies_fuzz, foreign_fuzz, remote_fuzz, sqlite_fuzz;
 
 static const struct {
     const char *name;
@@ -21,7 +21,7 @@ static const struct {
     { "blob_fuzz", blob_fuzz },       { "numbers_fuzz", numbers_fuzz },
     { "blocks_fuzz", blocks_fuzz },   { "address_fuzz", address_fuzz },
     { "replies_fuzz", replies_fuzz }, { "foreign_fuzz", foreign_fuzz },
-    { "journal_fuzz", journal_fuzz },
+    { "journal_fuzz", journal_fuzz }, { "remote_fuzz", remote_fuzz },
 #ifdef WITH_SQLITE
     { "sqlite_fuzz", sqlite_fuzz },
 #endif

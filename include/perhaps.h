@@ -18,6 +18,7 @@
  * This page is enough for most programs.  Behind it, each by itself:
  *     perhaps_plan.h    what a filter will take, which kinds there are, what one can do
  *     perhaps_file.h    modes of opening, pipes, bytes in memory, checks of damaged files
+ *     perhaps_remote.h  files that are far away, asked without loading them
  *     perhaps_live.h    files that survive a crash of the system, by a journal
  *     perhaps_sets.h    two filters: union, intersection, estimates; a smaller filter
  *     perhaps_window.h  filters that forget

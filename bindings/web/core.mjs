@@ -231,6 +231,45 @@ class Core {
   }
 }
 
+/* ---- What lies in the memory of an instance ------------------------------------------------- */
+
+/* Frees what nobody uses any more. */
+const registry = new FinalizationRegistry(({ core: its, at, release }) => {
+  if (!its.broken)
+    its[release](at);
+});
+
+export class Held {
+  #core;
+  #at;
+  #release;
+
+  constructor(its, at, release) {
+    this.#core = its;
+    this.#at = at;
+    this.#release = release;
+    registry.register(this, { core: its, at, release }, this);
+  }
+
+  get core() {
+    return this.#core;
+  }
+
+  get at() {
+    if (!this.#at)
+      throw new PerhapsError('FREED', 'this filter or builder was freed, or is finished');
+    return this.#at;
+  }
+
+  free() {
+    const at = this.#at;
+    this.#at = 0;
+    registry.unregister(this);
+    if (at && !this.#core.broken)
+      this.#core[this.#release](at);
+  }
+}
+
 /* ---- Loading ------------------------------------------------------------------------------- */
 
 export let core = null;

@@ -16,7 +16,7 @@ export type KindName = 'blocked' | 'strided' | 'cuckoo' | 'bloom' | 'elastic' | 
 export type HashName = 'xxh3' | 'xxh3-64' | 'sip' | 'none' | 'none-64' | 'integer';
 export type ErrorCode = 'ARGUMENT' | 'UNSUPPORTED' | 'MEMORY' | 'FULL' | 'COPIES' | 'NOT_FOUND'
   | 'READ_ONLY' | 'MISMATCH' | 'SECRET' | 'IO' | 'FORMAT' | 'VERSION' | 'DAMAGED' | 'LIMIT' | 'LAYERS'
-  | 'VALUES' | 'JOURNAL' | 'AHEAD' | 'SET' | 'NOT_LOADED' | 'FREED' | 'BROKEN' | 'UNKNOWN';
+  | 'VALUES' | 'JOURNAL' | 'AHEAD' | 'SET' | 'NOT_LOADED' | 'FREED' | 'BROKEN' | 'CHANGED' | 'UNKNOWN';
 
 export class PerhapsError extends Error {
   code: ErrorCode;
@@ -185,3 +185,30 @@ export class Builder {
 export function build(keys: Keys, options: BuilderOptions & Many & {
   against?: Keys, values?: Iterable<number>,
 }): Filter;
+
+export interface RemoteOptions {
+  /** What fetches: globalThis.fetch. */
+  fetch?: typeof fetch;
+  headers?: HeadersInit;
+  /** Fetches pages of 64 KiB, and compares them with their checksums. */
+  check?: boolean;
+  /** How many requests at once: 6. */
+  connections?: number;
+  secret?: Uint8Array;
+}
+
+/** A filter file on a web server, asked by ranges of its bytes. */
+export interface Remote {
+  has(key: Key): Promise<boolean>;
+  hasMany(keys: Keys, how?: Many): Promise<Uint8Array>;
+  /** What the header tells; `load` is 0, and `fprNow` predicted. */
+  stats(): Stats;
+  readonly keys: number;
+  readonly kind: KindName;
+  readonly note: string;
+  /** The size of the file. */
+  readonly nbytes: number;
+  close(): void;
+}
+
+export function remote(url: string | URL, options?: RemoteOptions): Promise<Remote>;

@@ -10,11 +10,12 @@
  *
  * The library itself is WebAssembly, in the files perhaps-simd.wasm and, for engines without
  * vectors, perhaps.wasm; core.mjs loads one of them. */
-import { ANSWERS_AT, KEYS_MOST, KEY_AT, PerhapsError, core, load, loaded } from './core.mjs';
+import { ANSWERS_AT, Held, KEYS_MOST, KEY_AT, PerhapsError, core, load, loaded } from './core.mjs';
 import { PLAIN, checkKeys, countOf, eachBatch, putKey, withKey } from './keys.mjs';
 import { takeOptions, typeError, whole } from './options.mjs';
 
 export { PerhapsError, load };
+export { remote } from './remote.mjs';
 
 export const version = () => loaded().text(core.version());
 
@@ -28,44 +29,7 @@ export function plan(options) {
   return JSON.parse(core.deskText());
 }
 
-/* ---- What lies in the memory of an instance ------------------------------------------------- */
-
-/* Frees what nobody uses any more. */
-const registry = new FinalizationRegistry(({ core: its, at, release }) => {
-  if (!its.broken)
-    its[release](at);
-});
-
-class Held {
-  #core;
-  #at;
-  #release;
-
-  constructor(its, at, release) {
-    this.#core = its;
-    this.#at = at;
-    this.#release = release;
-    registry.register(this, { core: its, at, release }, this);
-  }
-
-  get core() {
-    return this.#core;
-  }
-
-  get at() {
-    if (!this.#at)
-      throw new PerhapsError('FREED', 'this filter or builder was freed, or is finished');
-    return this.#at;
-  }
-
-  free() {
-    const at = this.#at;
-    this.#at = 0;
-    registry.unregister(this);
-    if (at && !this.#core.broken)
-      this.#core[this.#release](at);
-  }
-}
+/* ---- Many keys ----------------------------------------------------------------------------- */
 
 /* Answers for many keys, where it may not be known how many. */
 class Answers {

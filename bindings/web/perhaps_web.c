@@ -8,6 +8,7 @@
 #include <perhaps_embed.h>
 #include <perhaps_fast.h>
 #include <perhaps_plan.h>
+#include <perhaps_remote.h>
 #include <perhaps_sets.h>
 #include <perhaps_window.h>
 
@@ -467,6 +468,92 @@ EXPORT(write) int web_write(const perhaps_filter *f)
 {
     const struct perhaps_sink sink = { give, NULL };
     return perhaps_write(f, &sink);
+}
+
+/* ---- Files that are far away --------------------------------------------------------- */
+
+EXPORT(remote_new) int web_remote_new(bool check, bool has_secret)
+{
+    const struct perhaps_remote_options options = { .check = check,
+                                                    .hashing.secret =
+                                                        has_secret ? desk.key : NULL };
+    perhaps_remote *r;
+    return put(perhaps_remote_new(&options, &r), r);
+}
+
+EXPORT(remote_free) void web_remote_free(perhaps_remote *r)
+{
+    perhaps_remote_free(r);
+}
+
+EXPORT(remote_size) int web_remote_size(perhaps_remote *r, double nbytes)
+{
+    return perhaps_remote_size(r, (uint64_t)nbytes);
+}
+
+EXPORT(remote_needs) size_t web_remote_needs(const perhaps_remote *r)
+{
+    size_t count;
+    perhaps_remote_needs(r, &count);
+    return count;
+}
+
+/* Puts where a range begins, and how many bytes it has, where options are. */
+EXPORT(remote_range) void web_remote_range(const perhaps_remote *r, size_t number)
+{
+    size_t count;
+    const struct perhaps_range *range = perhaps_remote_needs(r, &count) + number;
+    desk.option[0].number = (double)range->at;
+    desk.option[1].number = (double)range->nbytes;
+}
+
+EXPORT(remote_take)
+int web_remote_take(perhaps_remote *r, size_t number, const void *bytes, size_t nbytes)
+{
+    return perhaps_remote_take(r, number, bytes, nbytes);
+}
+
+EXPORT(remote_next) int web_remote_next(perhaps_remote *r)
+{
+    return perhaps_remote_next(r);
+}
+
+/* Asks for the keys of a batch from 'first' on, as many as it can at once. */
+EXPORT(remote_ask) int web_remote_ask(perhaps_remote *r, BATCH, size_t first)
+{
+    const struct perhaps_keys keys = keys_of(bytes, key_nbytes, offsets, count);
+    size_t done = 0;
+    int error = perhaps_remote_ask(r, &keys, first, count - first, &done);
+    return note_done(error, done);
+}
+
+EXPORT(remote_answers) int web_remote_answers(const perhaps_remote *r)
+{
+    return perhaps_remote_answers(r, answers());
+}
+
+/* Nothing can be removed there, or counted. */
+EXPORT(remote_stats) int web_remote_stats(const perhaps_remote *r)
+{
+    struct perhaps_stats stats;
+    int error = perhaps_remote_stats_of(r, &stats);
+    if (!error)
+        told_stats(&stats, 0, desk.text, sizeof desk.text);
+    return error;
+}
+
+EXPORT(remote_note) const char *web_remote_note(const perhaps_remote *r)
+{
+    return perhaps_remote_note(r);
+}
+
+EXPORT(remote_form) int web_remote_form(const perhaps_remote *r)
+{
+    struct perhaps_stats stats;
+    if (!perhaps_remote_stats_of(r, &stats) &&
+        !strcmp(stats.hash, perhaps_hash_name(PERHAPS_HASH_INTEGER)))
+        return 1;
+    return perhaps_note_says(perhaps_remote_note(r), "ignore-case") ? 2 : 0;
 }
 
 /* ---- Builders ------------------------------------------------------------------------ */

@@ -8,7 +8,8 @@
 
 static const char *note_of(const struct target *target)
 {
-    return target->remote   ? client.note(remote_handle(target->remote))
+    return target->web      ? web_note(target->web)
+           : target->remote ? client.note(remote_handle(target->remote))
            : target->filter ? perhaps_note(target->filter)
                             : "";
 }

@@ -13,6 +13,7 @@
 #include "../base/messages.h"
 #include "../base/stop.h"
 #include "secret.h"
+#include "web.h"
 
 /* An open filter, with its connections. */
 struct handle {
@@ -57,10 +58,11 @@ bool is_remote(const char *path)
 
 void remote_refuse_typo(const char *path)
 {
-    if (is_remote(path) || (!has_scheme(path, ":") && !strstr(path, "://")) ||
+    if (is_remote(path) || is_web(path) || (!has_scheme(path, ":") && !strstr(path, "://")) ||
         access(path, F_OK) == 0)
         return;
-    fail("%s: neither a file nor an address of servers: those are redis://host:port/name",
+    fail("%s: neither a file nor an address of servers: those are redis://host:port/name, "
+         "or https://host/file",
          path);
 }
 

@@ -45,6 +45,7 @@ void target_close(struct target *target)
     perhaps_free(target->filter);
     perhaps_builder_free(target->builder);
     remote_close(target->remote);
+    web_close(target->web);
     place_unlock(target);
     free(target->outcome);
     free(target->lock_path);
@@ -235,6 +236,15 @@ struct target *target_on_servers(const struct settings *settings, const char *ad
     return target;
 }
 
+static void open_on_web(struct target *target)
+{
+    struct perhaps_stats stats;
+    hashing_read(&target->hashing, target->settings);
+    web_open(&target->web, target->settings, &target->hashing.chosen, target->path);
+    web_stats(target->web, &stats);
+    hashing_check(target->settings, target->path, stats.hash);
+}
+
 struct target *target_open(const struct settings *settings, const char *path)
 {
     struct target *target;
@@ -249,6 +259,10 @@ struct target *target_open(const struct settings *settings, const char *path)
         return target;
     }
     target = target_new(settings, path);
+    if (is_web(path)) {
+        open_on_web(target);
+        return target;
+    }
     set_outcome(target, outcome_at(path));
     open_filter(target, path, PERHAPS_MODE_READ, settings->check);
     return target;
@@ -265,6 +279,8 @@ struct target *target_open_damaged(const struct settings *settings, const char *
 void target_settle_damage(const struct target *target)
 {
     struct perhaps_verdict verdict;
+    if (target->web)
+        return; /* a key that lies on a damaged page was an error */
     int error = perhaps_checked(target->filter, &verdict);
     if (error == PERHAPS_ERR_UNSUPPORTED)
         fail("%s: was written in place meanwhile: it could not be checked", target->path);
@@ -483,6 +499,8 @@ void target_stats(const struct target *target, struct perhaps_stats *stats,
     struct perhaps_cluster_stats all = { 0 };
     if (target->filter) {
         perhaps_stats_of(target->filter, stats);
+    } else if (target->web) {
+        web_stats(target->web, stats);
     } else {
         remote_rest(target->remote);
         remote_settle(target->remote, client.stats_of(remote_handle(target->remote), &all),
@@ -498,6 +516,8 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     if (target->remote)
         return remote_ask(target->remote, block, npresent);
+    if (target->web)
+        return web_ask(target->web, block, npresent);
     *npresent = perhaps_contains_many(target->filter, &keys, block_bools(block));
     return true;
 }
@@ -531,7 +551,7 @@ void target_limit_keys(const struct target *target, struct input *input)
 void target_settle(const struct target *target, const struct input *input,
                    const struct block *last, const char *outcome)
 {
-    if (!target->remote || !last->error || remote_blames_key(last)) {
+    if ((!target->remote && !target->web) || !last->error || remote_blames_key(last)) {
         input_settle(input, last, outcome);
         return;
     }

@@ -15,6 +15,7 @@
 #include "remote.h"
 #include "secret.h"
 #include "size.h"
+#include "web.h"
 
 /* The filter of a verb, and its place.  Invariant: at most one of 'filter' and 'remote' is set.
  * target.c has a list of all targets, and atexit() closes those that are open, so that every
@@ -29,6 +30,7 @@ struct target {
     struct perhaps_options options; /* of the builder */
     atomic_int reason;     /* the errno of its temporary file, if a stage met PERHAPS_ERR_IO */
     struct remote *remote; /* its connections; NULL: it lies in a file */
+    struct web *web;       /* a file on a web server: then 'filter' is NULL; else NULL */
     const char *path;      /* or the address, without a password; for messages */
     bool in_place;         /* what changes 'filter' changes the file at once */
     bool live;             /* by a journal */
@@ -56,7 +58,8 @@ void target_close(struct target *target);
 struct target *target_on_servers(const struct settings *settings, const char *address,
                                  const char *doing);
 
-/* Opens the filter at 'path' to be read; one on servers also to be added to. */
+/* Opens the filter at 'path' to be read; one on servers also to be added to.  One on a web
+ * server can only be asked, and told about. */
 struct target *target_open(const struct settings *settings, const char *path);
 
 /* Opens the file at 'path' to be verified.  If it is so damaged that it cannot be opened, the

@@ -51,8 +51,9 @@ static json_t *notes_of(const struct perhaps_stats *stats)
 static json_t *origin_of(const struct target *target)
 {
     static const char prefix[] = "keys: ";
-    const char *note = target->remote ? client.note(remote_handle(target->remote))
-                                      : perhaps_note(target->filter);
+    const char *note = target->web      ? web_note(target->web)
+                       : target->remote ? client.note(remote_handle(target->remote))
+                                        : perhaps_note(target->filter);
     if (strncmp(note, prefix, strlen(prefix)) == 0)
         note += strlen(prefix);
     return *note ? json_path(note) : NULL;
@@ -101,8 +102,9 @@ static json_t *fact_rate(const struct perhaps_stats *stats)
 static json_t *fact_keys(const struct target *target, const struct perhaps_stats *stats)
 {
     const perhaps_filter *filter = target->filter;
-    const bool exact =
-        filter ? counts_all(filter) || stats->keys == 0 : stats->keys_different == stats->keys;
+    const bool exact = target->web ? !stats->keys_estimated
+                       : filter    ? counts_all(filter) || stats->keys == 0
+                                   : stats->keys_different == stats->keys;
     if (exact)
         return json_integer((json_int_t)stats->keys);
     return json_sprintf("about %s different ones (%s of them %s)",
@@ -140,6 +142,13 @@ static json_t *of_servers(const struct target *target,
                      "partitions", (json_int_t)servers->partitions, "nodes",
                      (json_int_t)servers->nodes, "keys_made_of", origin_of(target), "hash",
                      servers->hash, "created", moment_of(servers->created));
+}
+
+/* A file on a web server, of which the header alone is read. */
+static json_t *of_web(const struct target *target, const struct perhaps_stats *stats)
+{
+    return json_pack("{s:I, s:s, s:o*}", "file_bytes", (json_int_t)web_nbytes(target->web),
+                     "hash", stats->hash, "keys_made_of", origin_of(target));
 }
 
 static json_t *for_people(const struct target *target, const struct perhaps_stats *stats)
@@ -227,9 +236,10 @@ void verb_info(const struct settings *settings)
     struct target *target = target_open(settings, settings->filter);
     target_stats(target, &stats, &servers, "");
     json_t *facts = settings->json ? for_programs(target, &stats) : for_people(target, &stats);
-    json_t *rest = settings->json   ? target->remote ? all_of_servers(target, &servers)
+    json_t *rest = target->web      ? of_web(target, &stats)
+                   : settings->json ? target->remote ? all_of_servers(target, &servers)
                                                      : all_of_file(target, &stats)
-                     : target->remote ? of_servers(target, &servers)
+                   : target->remote ? of_servers(target, &servers)
                                     : of_file(target, &stats);
     json_object_update(facts, rest);
     json_decref(rest);

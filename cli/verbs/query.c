@@ -283,7 +283,7 @@ static bool stores_values(const struct target *target)
 
 static bool is_far(const struct target *target)
 {
-    return target->filter && perhaps_is_cold(target->filter);
+    return target->web || (target->filter && perhaps_is_cold(target->filter));
 }
 
 /* Opens the filter, takes the keys through the stages, and reports. */
@@ -296,7 +296,7 @@ static void run_query(struct query *query)
     query->target = target_open(s, s->filter);
     if (query->ask == count_copies)
         expect_counts(query->target);
-    if (!query->target->remote)
+    if (query->target->filter)
         window_warn(s, query->target->filter, query->target->path);
     query->values = s->label && stores_values(query->target);
     query->input = is_far(query->target) ? input_open_far(s, "asking", !s->count)

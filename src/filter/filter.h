@@ -292,6 +292,25 @@ static inline size_t filter_contains_hashed(const perhaps_filter *f, const struc
     return f->kind->contains(f, keys, ahead, n, answer);
 }
 
+/* Returns range i that reads() listed, of a filter whose body is in memory; not always in the
+ * body, since a filter that grows takes other memory, too. */
+static inline const uint8_t *reads_range(const perhaps_filter *f, const struct reads *reads,
+                                         size_t i)
+{
+    return (const uint8_t *)((uintptr_t)f->body.bytes + (uintptr_t)reads->at[i]);
+}
+
+/* Returns bytes of the body for reads() of the kind; or sets reads->more, and returns NULL. */
+static inline const uint8_t *reads_look(const perhaps_filter *f, struct reads *reads,
+                                        uint64_t at, uint64_t nbytes)
+{
+    if (!reads->look)
+        return f->body.bytes + at;
+    const uint8_t *bytes = reads->look(reads->context, at, nbytes);
+    reads->more |= !bytes;
+    return bytes;
+}
+
 /* ---- Operations in which the loops of a kind do all the work ---------------------------- */
 
 /* The operations prefetch(), contains() and count() of kinds in which the loops do all of

@@ -69,6 +69,10 @@ struct composite {
      * false if the part is never asked for this key.  NULL: all parts are, by the key's own. */
     bool (*asks_part)(const perhaps_filter *f, size_t i, struct keyhash *key);
 
+    /* Returns what contains() answers, when says[i] is what part i answers if asks_part() has
+     * it asked, else false.  NULL: true if a part says so. */
+    bool (*joins)(const perhaps_filter *f, struct keyhash key, const bool *says);
+
     /* Returns the fpr that part i must keep if 'fpr' is asked of the whole, when each part is
      * made smaller on its own.  NULL: the parts must stay as they are. */
     double (*part_fpr)(const perhaps_filter *f, size_t i, double fpr);

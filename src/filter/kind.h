@@ -24,16 +24,23 @@ struct fill {
     uint64_t stale;
 };
 
-/* The ranges of bytes from which the answer for a key is read. */
+/* The ranges of bytes from which the answer for a key is read, by where they begin in the body:
+ * the body may be of a file that is far away.  Begins as { 0 }, but for 'look'. */
 enum { READS_MOST = 64 };
 
 struct reads {
     size_t count;
-    const uint8_t *at[READS_MOST];
+    uint64_t at[READS_MOST];
     uint64_t nbytes[READS_MOST];
+
+    /* Returns these bytes of the body, or NULL if they are not there yet: for kinds where some
+     * bytes tell which others are read.  NULL: the whole body is in memory. */
+    const uint8_t *(*look)(void *context, uint64_t at, uint64_t nbytes);
+    void *context;
+    bool more; /* bytes were not there: the ranges so far, and others */
 };
 
-static inline void reads_add(struct reads *reads, const uint8_t *at, uint64_t nbytes)
+static inline void reads_add(struct reads *reads, uint64_t at, uint64_t nbytes)
 {
     reads->at[reads->count] = at;
     reads->nbytes[reads->count++] = nbytes;
@@ -129,9 +136,15 @@ struct filter_kind {
     void (*bind)(perhaps_filter *f);
 
     /* Lists the bytes of the body that contains() and count() read for a key, in at most
-     * READS_MOST ranges, none of them empty.  NULL, for composites: only bytes of the parts are
-     * read. */
+     * READS_MOST ranges, none of them empty.  It sees bytes by reads_look() alone; where that
+     * has none, it sets reads->more, and lists what it knows and what it expects.  NULL, for
+     * composites: only bytes of the parts are read. */
     void (*reads)(const perhaps_filter *f, struct keyhash key, struct reads *reads);
+
+    /* Returns what contains() answers, of a filter whose body is not in memory.  bytes[i] are
+     * those of range i that reads() listed last, without 'more'; they are not aligned.  NULL:
+     * such a filter cannot be asked, or, for composites, the parts answer. */
+    bool (*answer)(const perhaps_filter *f, struct keyhash key, const uint8_t *const *bytes);
 
     /* Returns whether to choose this kind, with this plan, for a user who names none.  NULL:
      * wherever it meets the needs. */

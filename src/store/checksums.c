@@ -84,10 +84,16 @@ void container_fill_entry(uint8_t *table, uint64_t number, const uint8_t *page, 
     store64(table + number * sizeof(uint64_t), page_checksum(number, page, nbytes));
 }
 
+bool container_entry_agrees(const uint8_t *entry, uint64_t number, const uint8_t *page,
+                            uint64_t nbytes)
+{
+    return load64(entry) == page_checksum(number, page, nbytes);
+}
+
 bool container_page_intact(const uint8_t *table, uint64_t number, const uint8_t *page,
                            uint64_t nbytes)
 {
-    return load64(table + number * sizeof(uint64_t)) == page_checksum(number, page, nbytes);
+    return container_entry_agrees(table + number * sizeof(uint64_t), number, page, nbytes);
 }
 
 static uint64_t table_checksum(const uint8_t *table, uint64_t pages)

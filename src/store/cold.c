@@ -60,7 +60,7 @@ void reads_each(const perhaps_filter *f, const struct keyhash *key, visit_bytes 
     if (f->kind->reads)
         f->kind->reads(f, *key, &reads);
     for (size_t i = 0; i < reads.count; i++)
-        visit(context, reads.at[i], reads.nbytes[i]);
+        visit(context, reads_range(f, &reads, i), reads.nbytes[i]);
     for (size_t i = 0; i < parts_count(f); i++) {
         const struct composite *composite = f->kind->composite;
         struct keyhash own = *key;

@@ -163,6 +163,10 @@ void container_fill_entry(uint8_t *table, uint64_t number, const uint8_t *page,
 bool container_page_intact(const uint8_t *table, uint64_t number, const uint8_t *page,
                            uint64_t nbytes);
 
+/* Returns whether the page has the checksum of this entry of the table. */
+bool container_entry_agrees(const uint8_t *entry, uint64_t number, const uint8_t *page,
+                            uint64_t nbytes);
+
 /* Writes the checksum of a table whose other entries are filled. */
 void container_seal_table(uint8_t *table, uint64_t nbytes);
 

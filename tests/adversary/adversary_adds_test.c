@@ -131,9 +131,9 @@ static unsigned new_cells(struct enemy *e, const struct perhaps_hashed *hashed)
     unsigned gain = 0;
     for (size_t i = 0; i < key.count; i++)
         for (size_t at = 0; at < key.nbytes[i]; at++)
-            gain +=
-                (unsigned)__builtin_popcount(used_cells(key.at[i][at], e->has_cells) &
-                                             ~used_cells(own.at[i][at], e->has_cells) & 0xff);
+            gain += (unsigned)__builtin_popcount(
+                used_cells(reads_range(e->empty, &key, i)[at], e->has_cells) &
+                ~used_cells(reads_range(newest(e->own), &own, i)[at], e->has_cells) & 0xff);
     return gain;
 }
 
@@ -145,8 +145,7 @@ static unsigned crowding(struct enemy *e, const struct perhaps_hashed *hashed)
     struct reads key = reads_of(e->empty, hashed);
     unsigned inside = 0;
     for (size_t i = 0; i < key.count; i++)
-        inside += (uint64_t)((uintptr_t)key.at[i] - (uintptr_t)body->bytes) <
-                  e->empty->body.geometry.body_nbytes / CROWDED_SHARE;
+        inside += key.at[i] < e->empty->body.geometry.body_nbytes / CROWDED_SHARE;
     return inside;
 }
 

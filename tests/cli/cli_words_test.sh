@@ -111,7 +111,7 @@ test_did_you_mean() {
     refuses "xyzzy: no such verb: see 'perhaps help'" xyzzy
     refuses "contains: no such verb: here it is 'query'" contains f
     refuses "rm: no such verb: here it is 'remove': see 'perhaps help remove'" rm f
-    for path in redis:/x redis:x valkey:/127.0.0.1/x http://h/f https://h/f.gz; do
+    for path in redis:/x redis:x valkey:/127.0.0.1/x ftp://h/f sftp://h/f.gz; do
         refuses "$path: neither a file nor an address of servers: those are redis://" query $path keys
         refuses "$path: neither a file nor an address" build -o $path keys
         refuses "$path: neither a file nor an address" build -o f $path

@@ -271,11 +271,26 @@ static size_t remove_all(perhaps_filter *f, const struct keyhash *keys,
                      : change_all(&f->body, keys, ahead, n, answer, bitmap_clear);
 }
 
+/* Returns the number of the bit of a key, or NO_BIT. */
+#define NO_BIT UINT64_MAX
+static uint64_t offset_of(const struct geometry *g, struct keyhash key)
+{
+    const uint64_t offset = key.place - g->field[LOW];
+    return offset <= g->field[HIGH] - g->field[LOW] && !key.mark ? offset : NO_BIT;
+}
+
 static void bitmap_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
-    struct spot spot = spot_of(&f->body, key);
-    if (spot.exists)
-        reads_add(r, (const uint8_t *)spot.cell, sizeof *spot.cell);
+    const uint64_t offset = offset_of(&f->body.geometry, key);
+    if (offset != NO_BIT)
+        reads_add(r, offset / CELL_NBITS * sizeof(uint64_t), sizeof(uint64_t));
+}
+
+static bool bitmap_answer(const perhaps_filter *f, struct keyhash key,
+                          const uint8_t *const *bytes)
+{
+    const uint64_t offset = offset_of(&f->body.geometry, key);
+    return offset != NO_BIT && load64(bytes[0]) >> offset % CELL_NBITS & 1;
 }
 
 /* Returns how many of the first 'nbits' bits are set.  A file from an enemy may have more
@@ -347,6 +362,7 @@ const struct filter_kind kind_bitmap = {
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = bitmap_reads,
+    .answer = bitmap_answer,
     .add = bitmap_add,
     .remove = remove_all,
     .merge = bitmap_merge,

@@ -258,7 +258,7 @@ static void against_reads(const perhaps_filter *f, struct keyhash key, struct re
     const struct geometry *g = &f->body.geometry;
     (void)key;
     if (g->field[AGAINST_GROUPS])
-        reads_add(r, f->body.bytes + LINE_NBYTES, g->body_nbytes - LINE_NBYTES);
+        reads_add(r, LINE_NBYTES, g->body_nbytes - LINE_NBYTES);
 }
 
 static bool asks_part(const perhaps_filter *f, size_t i, struct keyhash *key)
@@ -272,9 +272,22 @@ static bool asks_part(const perhaps_filter *f, size_t i, struct keyhash *key)
     return is_last ? code >= GROUP_EXACT : code / 2 == i + GROUP_PARTS / 2;
 }
 
-static const struct composite composite = { .base_field = AGAINST_BASE,
-                                            .attach = against_attach,
-                                            .asks_part = asks_part };
+/* As against_ask_first() and the last part have it. */
+static bool joins(const perhaps_filter *f, struct keyhash key, const bool *says)
+{
+    const size_t nfirst = f->parts->count - 1;
+    if (!has_groups(&f->body.geometry))
+        return says[0] && says[nfirst];
+    const unsigned code = against_code(f, against_group(key));
+    const unsigned part = code / 2 - GROUP_PARTS / 2;
+    if (code < GROUP_PARTS)
+        return code == GROUP_EXACT ? says[nfirst] : code == GROUP_ALL;
+    return part < nfirst && says[part] ? says[nfirst] : code % 2;
+}
+
+static const struct composite composite = {
+    .base_field = AGAINST_BASE, .attach = against_attach, .asks_part = asks_part, .joins = joins
+};
 static const struct builds builds = { 0 }; /* the builder makes the parts */
 
 const struct filter_kind kind_against = {

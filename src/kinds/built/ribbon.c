@@ -139,44 +139,105 @@ static const struct loops *loops_of(const struct geometry *g, enum cpu cpu)
     return swift ? &ribbon->of[width] : &ribbon->any[width];
 }
 
-static void ribbon_bind(perhaps_filter *f)
+/* Returns where the thresholds begin in the body. */
+static uint64_t thresholds_at(const uint64_t *field)
 {
-    const uint64_t *field = f->body.geometry.field;
     uint64_t slots = field[LAST_SLOTS];
     for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
         slots += field[SLOTS + i];
-    if (f->body.bytes) /* else it is built into a file, and nobody asks it */
-        f->body.table = f->body.bytes + slots / 8 * field[ROW_BITS];
+    return slots / 8 * field[ROW_BITS];
+}
+
+static void ribbon_bind(perhaps_filter *f)
+{
+    if (f->body.bytes) /* else it is not in memory, and no loop asks it */
+        f->body.table = f->body.bytes + thresholds_at(f->body.geometry.field);
     f->loops = loops_of(&f->body.geometry, f->cpu);
+}
+
+/* Where the equation of a key lies: in which layer, and where that has its blocks. */
+struct found_layer {
+    uint64_t blocks, slots; /* in the body; and how many slots the layer has */
+    uint64_t start;
+    struct keyhash key;
+};
+
+/* Goes from layer to layer until one does not bump the key, by its byte of thresholds in
+ * each: see() has that byte of the body; or NULL, and then the key is not taken for bumped,
+ * which it seldom is. */
+typedef const uint8_t *see_threshold(const perhaps_filter *f, void *context, uint64_t at);
+
+static struct found_layer find_layer(const perhaps_filter *f, struct keyhash key,
+                                     see_threshold *see, void *context)
+{
+    const uint64_t *field = f->body.geometry.field;
+    struct found_layer in = { .key = key };
+    uint64_t thresholds = thresholds_at(field);
+    for (unsigned i = 0; i < RIBBON_LAYERS_MOST && field[SLOTS + i]; i++) {
+        in.blocks += in.slots / 8 * field[ROW_BITS];
+        in.slots = field[SLOTS + i];
+        in.start = scale64(in.key.place, in.slots);
+        const uint64_t byte = in.start / RIBBON_BUCKET / 4;
+        const uint8_t *threshold = see(f, context, thresholds + byte);
+        const uint64_t start = in.start % (UINT64_C(4) * RIBBON_BUCKET);
+        if (!threshold || !ribbon_is_bumped(threshold, start))
+            return in;
+        thresholds += ribbon_thresholds_nbytes(in.slots);
+        in.key = ribbon_bumped(in.key);
+    }
+    in.blocks += in.slots / 8 * field[ROW_BITS];
+    in.slots = field[LAST_SLOTS];
+    in.key = ribbon_last(in.key, field[SALT]);
+    in.start = ribbon_last_start(in.key, in.slots);
+    return in;
+}
+
+static const uint8_t *note_threshold(const perhaps_filter *f, void *context, uint64_t at)
+{
+    reads_add(context, at, 1);
+    return reads_look(f, context, at, 1);
 }
 
 static void ribbon_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
-    const uint64_t *field = f->body.geometry.field, row_bits = field[ROW_BITS];
-    const uint8_t *blocks = f->body.bytes, *thresholds = f->body.table;
-    uint64_t start = 0, slots = 0;
-    bool bumped = true;
-    for (unsigned i = 0; bumped && i < RIBBON_LAYERS_MOST && field[SLOTS + i]; i++) {
-        blocks += slots / 8 * row_bits;
-        slots = field[SLOTS + i];
-        start = scale64(key.place, slots);
-        bumped = ribbon_is_bumped(thresholds, start);
-        reads_add(r, thresholds + start / RIBBON_BUCKET / 4, 1);
-        thresholds += ribbon_thresholds_nbytes(slots);
-        key = bumped ? ribbon_bumped(key) : key;
-    }
-    if (bumped) {
-        blocks += slots / 8 * row_bits;
-        slots = field[LAST_SLOTS];
-        start = ribbon_last_start(ribbon_last(key, field[SALT]), slots);
-    }
-    uint64_t block = start / RIBBON_WINDOW, next = block + (start + RIBBON_WINDOW < slots);
+    const uint64_t row_bits = f->body.geometry.field[ROW_BITS];
+    const struct found_layer in = find_layer(f, key, note_threshold, r);
+    uint64_t block = in.start / RIBBON_WINDOW,
+             next = block + (in.start + RIBBON_WINDOW < in.slots);
     for (unsigned first = 0; first < row_bits; first += RIBBON_GROUP)
-        for (uint64_t at = block; at <= next; at++)
+        for (unsigned i = 0; i < 2; i++)
             reads_add(r,
-                      blocks +
-                          ribbon_words_at(at, first, ribbon_stripe(slots), (unsigned)row_bits),
+                      in.blocks + ribbon_words_at(i ? next : block, first,
+                                                  ribbon_stripe(in.slots), (unsigned)row_bits),
                       RIBBON_GROUP * sizeof(uint64_t));
+}
+
+static const uint8_t *take_threshold(const perhaps_filter *f, void *context, uint64_t at)
+{
+    const uint8_t *const **bytes = context; /* those behind are the words */
+    (void)f;
+    (void)at;
+    return *(*bytes)++;
+}
+
+/* Adds up the words of both blocks, in each group of columns: the loops do the same. */
+static bool ribbon_answer(const perhaps_filter *f, struct keyhash key,
+                          const uint8_t *const *bytes)
+{
+    const uint64_t *field = f->body.geometry.field;
+    const unsigned bits = (unsigned)(field[ROW_BITS] - field[VALUE_BITS]);
+    const struct found_layer in = find_layer(f, key, take_threshold, &bytes);
+    const struct equation e = ribbon_equation(in.key.mark, bits);
+    const uint64_t low = e.coefficients << in.start % RIBBON_WINDOW;
+    const uint64_t high = e.coefficients >> 1 >> ~in.start % RIBBON_WINDOW;
+    uint32_t sum = 0;
+    for (unsigned c = 0; c < bits; c++) {
+        const unsigned group = c / RIBBON_GROUP, at = c % RIBBON_GROUP * sizeof(uint64_t);
+        const uint64_t word = (load64(bytes[2UL * group] + at) & low) ^
+                              (load64(bytes[2UL * group + 1] + at) & high);
+        sum |= (uint32_t)__builtin_parityll(word) << c;
+    }
+    return !((sum ^ e.row) << (-bits % 32));
 }
 
 /* Rows of 5 to 8 columns, which two vectors of four words hold. */
@@ -240,5 +301,6 @@ const struct filter_kind kind_ribbon = {
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = ribbon_reads,
+    .answer = ribbon_answer,
     .builds = &builds,
 };

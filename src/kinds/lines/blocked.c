@@ -307,6 +307,7 @@ const struct filter_kind kind_blocked = {
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = lines_reads,
+    .answer = lines_answer,
     .add = blocked_add,
     .merge = blocked_merge,
     .intersect = bloom_intersect,

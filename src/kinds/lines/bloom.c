@@ -221,9 +221,21 @@ static void bloom_reads(const perhaps_filter *f, struct keyhash key, struct read
 {
     const uint64_t *field = f->body.geometry.field;
     for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
-        reads_add(r, f->body.bytes + scale64(key.place, field[NBITS]) / 8, 1);
+        reads_add(r, scale64(key.place, field[NBITS]) / 8, 1);
         key.place = bloom_next_place(key.place, key.mark);
     }
+}
+
+static bool bloom_answer(const perhaps_filter *f, struct keyhash key,
+                         const uint8_t *const *bytes)
+{
+    const uint64_t *field = f->body.geometry.field;
+    unsigned all = 1;
+    for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
+        all &= (unsigned)*bytes[i] >> scale64(key.place, field[NBITS]) % 8;
+        key.place = bloom_next_place(key.place, key.mark);
+    }
+    return all & 1;
 }
 
 /* Sets the count of the union from all of its bits. */
@@ -368,6 +380,7 @@ const struct filter_kind kind_bloom = {
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = bloom_reads,
+    .answer = bloom_answer,
     .add = bloom_add,
     .merge = bloom_merge,
     .intersect = bloom_intersect,

@@ -570,6 +570,7 @@ const struct filter_kind kind_counting = {
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = lines_reads,
+    .answer = lines_answer,
     .add = counting_add,
     .remove = remove_,
     .count = loops_count,

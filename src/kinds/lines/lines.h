@@ -271,4 +271,7 @@ double lines_rate_with(const perhaps_filter *f, struct keyhash key);
 /* Lists the lines of a key: reads() of kind.h. */
 void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads);
 
+/* Answers by these lines: answer() of kind.h. */
+bool lines_answer(const perhaps_filter *f, struct keyhash key, const uint8_t *const *bytes);
+
 #endif

@@ -344,11 +344,25 @@ void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *read
 {
     const struct geometry *g = &f->body.geometry;
     uint64_t block_nbytes = (uint64_t)lines_of_block(g) * LINE_NBYTES;
-    const uint8_t *band = f->body.bytes;
+    uint64_t band = 0;
     for (unsigned i = 0; i < lines_separate_bands(g); i++) {
         uint64_t block = scale64(key.place, g->field[BAND_LINES]);
         reads_add(reads, band + block * block_nbytes, block_nbytes);
         band += g->field[BAND_LINES] * block_nbytes;
         key = blocked_next_band(key);
     }
+}
+
+/* The lines of a key are the body of a filter with one line in each band, or with one block:
+ * there every key has them all, and picks the same cells in them. */
+bool lines_answer(const perhaps_filter *f, struct keyhash key, const uint8_t *const *bytes)
+{
+    _Alignas(LINE_NBYTES) uint8_t lines[LINES_BANDS_MAX * LINE_NBYTES];
+    struct body body = f->body;
+    const size_t block_nbytes = (size_t)lines_of_block(&body.geometry) * LINE_NBYTES;
+    for (unsigned i = 0; i < lines_separate_bands(&body.geometry); i++)
+        memcpy(lines + i * block_nbytes, bytes[i], block_nbytes);
+    body.bytes = lines;
+    body.geometry.field[BAND_LINES] = 1;
+    return f->loops->contains_one(&body, key);
 }

@@ -131,6 +131,7 @@ const struct filter_kind kind_cuckoo = {
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = flat_reads,
+    .answer = flat_answer,
     .holds = cuckoo_holds,
     .add = flat_add,
     .remove = flat_remove,

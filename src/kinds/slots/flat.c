@@ -158,16 +158,45 @@ void flat_bind(perhaps_filter *f, const struct flat_shape *shape)
     f->loops = f->body.writers ? &slots->beside : f->is_set ? &slots->of_set : &slots->loops;
 }
 
+/* The bytes of a place. */
+struct stretch {
+    uint64_t at, nbytes;
+};
+
+static struct stretch stretch_of(const struct table *t, uint64_t place, uint32_t fingerprint)
+{
+    const uint64_t slots = t->strided ? strided_stride(fingerprint) + 1 : BUCKET_SLOTS;
+    const uint64_t bit = place * t->width * (t->strided ? 1 : BUCKET_SLOTS);
+    return (struct stretch){ bit / 8, (bit + slots * t->width + 7) / 8 - bit / 8 };
+}
+
 void flat_reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     struct table t = flat_table(f);
     struct entry e = flat_table_entry(&t, &key);
     const uint64_t places[] = { e.first, e.second };
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t slots = t.strided ? strided_stride(e.fingerprint) + 1 : BUCKET_SLOTS;
-        uint64_t bit = places[i] * t.width * shape_of(f)->slots, end = bit + slots * t.width;
-        reads_add(r, t.body + bit / 8, (end + 7) / 8 - bit / 8);
+        const struct stretch s = stretch_of(&t, places[i], e.fingerprint);
+        reads_add(r, s.at, s.nbytes);
     }
+}
+
+/* Asks a table that has the two places alone.  They begin at the same bit of a byte as in the
+ * body, since eight slots or two buckets are whole bytes. */
+bool flat_answer(const perhaps_filter *f, struct keyhash key, const uint8_t *const *bytes)
+{
+    enum { APART_CELLS = 16, APART_BUCKETS = 2 }; /* from one of the two to the other */
+    uint8_t few[3 * APART_CELLS * WIDTH_MAX / 8] = { 0 };
+    struct table t = flat_table(f);
+    struct entry e = flat_table_entry(&t, &key), here = e;
+    here.first = t.strided ? e.first % 8 : e.first % 2;
+    here.second = t.strided ? APART_CELLS + e.second % 8 : APART_BUCKETS + e.second % 2;
+    const uint64_t places[] = { e.first, e.second }, to[] = { here.first, here.second };
+    for (unsigned i = 0; i < 2; i++)
+        memcpy(few + stretch_of(&t, to[i], e.fingerprint).at, bytes[i],
+               stretch_of(&t, places[i], e.fingerprint).nbytes);
+    t.body = few;
+    return table_copies(&t, &here) > 0;
 }
 
 static ALWAYS_INLINE void prefetch_to_write(const struct table *t, struct keyhash key)

@@ -82,6 +82,7 @@ double flat_distinct_limit(const struct flat_shape *shape, const struct geometry
 void flat_bind(perhaps_filter *f, const struct flat_shape *shape);
 struct fill flat_measure(const perhaps_filter *f, uint64_t most_nbytes);
 void flat_reads(const perhaps_filter *f, struct keyhash key, struct reads *r);
+bool flat_answer(const perhaps_filter *f, struct keyhash key, const uint8_t *const *bytes);
 int flat_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
              size_t n, bool unless_present, bool *answer, size_t *done);
 size_t flat_remove(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,

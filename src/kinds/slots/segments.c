@@ -361,8 +361,9 @@ struct spot segments_look(const perhaps_filter *f, const struct keyhash *key)
 void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
 {
     struct spot s = segments_look(f, &key);
-    reads_add(reads, f->body.bytes, DEPTHS_OFFSET + f->body.geometry.field[SEGMENTS]);
-    reads_add(reads, s.segment, segment_nbytes(slot_bits_of(f)));
+    reads_add(reads, 0, DEPTHS_OFFSET + f->body.geometry.field[SEGMENTS]);
+    reads_add(reads, (uintptr_t)s.segment - (uintptr_t)f->body.bytes,
+              segment_nbytes(slot_bits_of(f))); /* also if it was taken later */
 }
 
 /* Returns whether the directory still leads from the key to the segment of the spot. */

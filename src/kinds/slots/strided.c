@@ -95,6 +95,7 @@ const struct filter_kind kind_strided = {
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = flat_reads,
+    .answer = flat_answer,
     .add = flat_add,
     .remove = flat_remove,
     .copies_most = STRIDED_CELLS,
