@@ -16,7 +16,7 @@ SOURCE, OUT = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
 SRC, INCLUDE = SOURCE / "src", SOURCE / "include"
 
 PUBLIC = ["perhaps", "perhaps_plan", "perhaps_file", "perhaps_sets", "perhaps_window",
-          "perhaps_build", "perhaps_embed", "perhaps_fast"]
+          "perhaps_build", "perhaps_embed", "perhaps_remote", "perhaps_fast"]
 LEFT_OUT = {"store/beside.c", "store/checkpoint.c", "store/commit.c", "store/journal.c",
             "store/record.c", "store/recover.c", "layout/layout.c", "kinds/cpu/loops_scalar.c",
             "kinds/cpu/loops_avx2.c", "kinds/cpu/loops_avx512.c", "kinds/cpu/loops_neon.c"}
@@ -156,7 +156,7 @@ def is_private(statement):
         return False
     head = re.split(r"[={]", statement)[0]
     called = re.search(r"([A-Za-z_]\w*)\s*(?:\(|\[|;|,|$)", head.strip())
-    return "PERHAPS_API" not in head and bool(called) and not called.group(1).startswith("perhaps_")
+    return "PERHAPS_API" not in head and bool(called) and not re.search(r"\bperhaps_\w+\s*\(", head)
 
 
 def private(text):
@@ -289,8 +289,9 @@ def loops_names(compiler):
                 keeps = path.suffix == ".h" and path.is_file() and SRC in path.resolve().parents and is_loops(path)
             elif keeps:
                 own.append(line)
-        statics, tags, _, outside = file_scope("\n".join(own))
-        names |= statics | tags | outside
+        text = "\n".join(own)
+        statics, tags, _, outside = file_scope(text)
+        names |= (statics | tags | outside) - set(re.findall(r"(?:\.|->)\s*([A-Za-z_]\w*)", text))
     return sorted(names)
 
 

@@ -1,8 +1,10 @@
 /* file.c - open files as sinks and sources. */
+#include <errno.h>
 #include <string.h>
 
 #include "../base/memory.h"
 #include "store.h"
+#include <perhaps_live.h>
 
 static int file_write(void *context, const void *bytes, size_t nbytes)
 {
@@ -38,6 +40,15 @@ void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
     if (read_some(fd, bytes, HEADER_NBYTES, 0, &done))
         memset(bytes, 0, HEADER_NBYTES);
     close_file(fd);
+}
+
+bool perhaps_is_live(const char *path)
+{
+    uint8_t bytes[HEADER_NBYTES];
+    int saved = errno;
+    glance(path, bytes);
+    errno = saved;
+    return container_has_magic(bytes) && container_has_journal(bytes);
 }
 
 /* ---- Large pieces ---------------------------------------------------------------------- */

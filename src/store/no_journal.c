@@ -1,5 +1,5 @@
-/* no_journal.c - what stands for journals where there are none (PERHAPS_WITHOUT_JOURNALS): a live
- * file is neither read, since its journal would be missed, nor written. */
+/* no_journal.c - what stands for journals where there are none (PERHAPS_WITHOUT_JOURNALS): a
+ * live file is neither read, since its journal would be missed, nor written. */
 #ifdef PERHAPS_WITHOUT_JOURNALS
 
 #include "record.h"

@@ -26,15 +26,6 @@ int content_save(const struct content *content, const char *path)
     return perhaps_is_live(path) ? replace_live(content, path) : content_put(content, path);
 }
 
-bool perhaps_is_live(const char *path)
-{
-    uint8_t bytes[HEADER_NBYTES];
-    int saved = errno;
-    glance(path, bytes);
-    errno = saved;
-    return container_has_magic(bytes) && container_has_journal(bytes);
-}
-
 bool perhaps_may_replace(const char *path)
 {
     struct file_info file;

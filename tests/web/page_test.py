@@ -272,7 +272,7 @@ ORDER = {
     'plan': ['n', 'n-slider', 'p', 'p-slider', 'need-removable', 'need-count', 'need-grow', 'need-static', 'need-threads',
              'chart', 'more'],
     'see': ['story', 'back', 'next', 'play', 'step', 'stage'],
-    'ask': ['file', 'list', 'list-rate', 'list-later', 'make'],
+    'ask': ['file', 'address', 'open', 'list', 'list-rate', 'list-later', 'make'],
 }
 FOCUSED = """const item = document.activeElement, seen = item.type === 'radio' ? item.nextElementSibling : item;
 return [item.dataset?.view ?? (item.name || item.id), getComputedStyle(seen).outlineStyle]"""

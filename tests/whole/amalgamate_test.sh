@@ -24,7 +24,7 @@ quiet() {
 }
 
 "$cc" -O2 -Wall -Wextra -Werror -c perhaps.c || fail "$cc does not compile it"
-for other in "clang -O2 -std=c11" "musl-gcc -O1" "x86_64-w64-mingw32-gcc -O1" "aarch64-linux-gnu-gcc -O1"; do
+for other in "clang -O2 -std=c11" "musl-gcc -O2" "x86_64-w64-mingw32-gcc -O2" "aarch64-linux-gnu-gcc -O2"; do
     # shellcheck disable=SC2086
     ! command -v ${other%% *} >/dev/null || quiet $other
 done

@@ -19,7 +19,7 @@ fail() {
 known='assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
 stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string threads time wchar
 xxhash immintrin arm_neon wasm_simd128 perhaps perhaps_build perhaps_cluster perhaps_embed
-perhaps_fast perhaps_file perhaps_layout perhaps_live perhaps_plan perhaps_sets perhaps_window
+perhaps_fast perhaps_file perhaps_layout perhaps_live perhaps_plan perhaps_remote perhaps_sets perhaps_window
 sodium/utils sodium/crypto_shorthash_siphash24'
 grep -rnoE '#include <[^>]+>' src --include='*.[ch]' | grep -v '^src/system/' |
     while IFS=: read -r file line include; do

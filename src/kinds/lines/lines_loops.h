@@ -86,7 +86,7 @@ static LOOP_INLINE line_words from_table(v128_t table, uint32_t step, line_words
 }
 
 /* Returns the bit of each word. */
-static LOOP_INLINE line_words row_bits(line_words row, line_words one, uint64_t mark)
+static LOOP_INLINE line_words bits_of_rows(line_words row, line_words one, uint64_t mark)
 {
     const v128_t bits = wasm_i8x16_make(1, 2, 4, 8, 16, 32, 64, -128, 0, 0, 0, 0, 0, 0, 0, 0);
     (void)one;
@@ -106,12 +106,12 @@ static LOOP_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t m
     const line_words *at = (const void *)line, *row = row_of(b, mark);
     line_words missing = { 0 };
     for (unsigned i = 0; i < LINE_VECTORS; i++)
-        missing |= row_bits(row[i], row[i], mark) & ~at[i];
+        missing |= bits_of_rows(row[i], row[i], mark) & ~at[i];
     return !some_bit(missing, missing);
 }
 
 #else
-static LOOP_INLINE line_words row_bits(line_words row, line_words one, uint64_t mark)
+static LOOP_INLINE line_words bits_of_rows(line_words row, line_words one, uint64_t mark)
 {
     return (row & one) << row_shift(row, mark);
 }
@@ -145,7 +145,7 @@ static LOOP_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t m
     line_words *at = (void *)line, missing = { 0 }, after[LINE_VECTORS];
     const line_words *row = row_of(b, mark), *ones = ones_of(b);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
-        line_words bit = row_bits(row[i], *ones, mark);
+        line_words bit = bits_of_rows(row[i], *ones, mark);
         after[i] = at[i] | bit;
         missing |= bit & ~at[i];
     }
@@ -565,6 +565,6 @@ static enum shared_add several_add_one_shared(const struct body *b, struct keyha
                      .add_one_shared = several_add_one_shared },                               \
         .counting = COUNTING_LOOPS(counting_add_one, counting_add_integer),                    \
         .counting_set = COUNTING_LOOPS(counting_set_add_one, counting_set_add_integer),        \
-        .change = counting_changes, .zeros = counting_zeros, .rates = rates_of_line,            \
+        .change = counting_changes, .zeros = counting_zeros, .rates = rates_of_line,           \
         .counts = line_counts, .add_found = add_found_lines,                                   \
     }

@@ -111,7 +111,7 @@ static LOOP_INLINE void rates_add_windows(const rates_row load[WORDS], size_t st
 }
 
 static void rates_of_line(const uint8_t *lines, unsigned picks, unsigned cells,
-                       struct line_rates *rates)
+                          struct line_rates *rates)
 {
     uint32_t words[WORDS][LINES_AT_ONCE];
     rates_read_words(lines, words);
