@@ -8,6 +8,7 @@
 #include "../cli/filter/fetch.h"
 
 #include <curl/curl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,8 +254,8 @@ static void start(struct transfer *t)
 {
     struct fetch *f = t->fetch;
     char range[64];
-    snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)(t->range.at + t->got),
-             (unsigned long long)(t->range.at + t->range.nbytes - 1));
+    snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, t->range.at + t->got,
+             t->range.at + t->range.nbytes - 1);
     t->looked_at = false;
     t->error = 0;
     t->said = (struct said){ 0 };

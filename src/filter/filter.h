@@ -297,7 +297,7 @@ static inline size_t filter_contains_hashed(const perhaps_filter *f, const struc
 static inline const uint8_t *reads_range(const perhaps_filter *f, const struct reads *reads,
                                          size_t i)
 {
-    return (const uint8_t *)((uintptr_t)f->body.bytes + (uintptr_t)reads->at[i]);
+    return f->body.bytes + (ptrdiff_t)reads->at[i];
 }
 
 /* Returns bytes of the body for reads() of the kind; or sets reads->more, and returns NULL. */

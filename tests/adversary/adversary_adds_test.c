@@ -141,7 +141,6 @@ static unsigned new_cells(struct enemy *e, const struct perhaps_hashed *hashed)
  * the first part of the body. */
 static unsigned crowding(struct enemy *e, const struct perhaps_hashed *hashed)
 {
-    const struct body *body = &e->empty->body;
     struct reads key = reads_of(e->empty, hashed);
     unsigned inside = 0;
     for (size_t i = 0; i < key.count; i++)
