@@ -44,6 +44,23 @@ TEST(test_bytes)
     expect_text(path.text, "0123");
 }
 
+/* Returns whether a file takes the name of one that is open.  Only wine and old Windows refuse
+ * that. */
+static bool replaces_open_files(void)
+{
+    struct path one = temp_path("renamed"), two = temp_path("open");
+    close_file(made(one.text, "1"));
+    int fd = made(two.text, "2");
+    const bool does = !rename_file(one.text, two.text);
+    close_file(fd);
+    remove_file(one.text);
+    remove_file(two.text);
+#ifndef SYSTEM_WINDOWS
+    expect(does);
+#endif
+    return does;
+}
+
 TEST(test_names)
 {
     struct path one = temp_path("one \xc3\xa4"), two = temp_path("two \xe2\x82\xac");
@@ -65,10 +82,14 @@ TEST(test_names)
     expect_error(rename_new(one.text, two.text), PERHAPS_ERR_IO);
     expect(errno == EEXIST);
     expect_text(two.text, "22");
-    expect_success(rename_file(one.text, two.text)); /* which is open */
+    const bool stays_open = replaces_open_files();
+    if (!stays_open)
+        close_file(fd);
+    expect_success(rename_file(one.text, two.text));
     expect_text(two.text, "1");
     expect(is_free(one.text));
-    close_file(fd);
+    if (stays_open)
+        close_file(fd);
     expect_success(rename_new(two.text, one.text));
     expect_success(real_path(one.text, real));
     expect(!strcmp(name_in(real), name_in(one.text)));
@@ -254,6 +275,8 @@ TEST(test_live)
 {
     const struct perhaps_open_options live = { .mode = PERHAPS_MODE_JOURNAL };
     struct path path = temp_path("live.perhaps");
+    if (!replaces_open_files())
+        skip();
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
     perhaps_filter *f = make_with(&options);
     expect_success(perhaps_save(f, path.text));
