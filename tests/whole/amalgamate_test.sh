@@ -39,8 +39,8 @@ names=$(nm -g --defined-only perhaps.o | awk '$3 !~ /^perhaps_/ { print $3 }')
 [ -z "$names" ] || fail "it defines $names"
 
 # The library's tests see what is inside, and of what is left out the layouts.
-"$cc" -O1 -w -DPERHAPS_PRIVATE= -I. -I"$source/include" -c perhaps.c -o whole.o
-"$cc" -O2 -w -DPERHAPS_WITHOUT_SODIUM -D_GNU_SOURCE -I"$source/include" -c "$source/src/layout/layout.c" -o layout.o
+"$cc" -O1 -w -DPERHAPS_PRIVATE= -DPERHAPS_WITH_SODIUM -I. -I"$source/include" -c perhaps.c -o whole.o
+"$cc" -O2 -w -D_GNU_SOURCE -I"$source/include" -c "$source/src/layout/layout.c" -o layout.o
 cd "$source/tests"
 support=$(echo support/{main,support,kinds,files,processes,entropy,hostile}.c)
 tests='kinds/properties kinds/model kinds/kernels kinds/cuckoo kinds/elastic kinds/counting kinds/ribbon
@@ -53,7 +53,7 @@ for test in $tests; do
     name=$(basename "$test")
     "$cc" -O1 -w -D_GNU_SOURCE -DGOLDEN_FOLDER="\"$golden\"" -Isupport -I../src -I../include "${test}_test.c" \
         "$made"/*.c.o "$made/whole.o" "$made/layout.o" -Wl,--wrap=getentropy,--undefined=__wrap_getentropy \
-        -lcmocka -lm -pthread -o "$made/$name" || fail "$test is not linked"
+        -lcmocka -lsodium -lm -pthread -o "$made/$name" || fail "$test is not linked"
     (cd "$made" && ./"$name" >log 2>&1) || fail "$test fails: $(grep -v -e OK -e RUN "$made/log")"
 done
 echo "amalgamate: $(wc -l <"$made/perhaps.c") lines, $(wc -w <<<"$tests") of the library's tests pass"
