@@ -358,7 +358,7 @@ int main(void)
     return run_all_tests();
 }
 
-/* ---- One by one, to a shared filter ------------------------------------------------------- */
+/* ---- One by one, to a shared filter ------------------------------------------------------ */
 
 enum { FEW_KEYS = 100 };
 
@@ -377,7 +377,8 @@ static perhaps_filter *shared_with_few(const struct perhaps_kind *kind)
     return shared_from(kind, 0);
 }
 
-/* Whatever is done first with the filter knows all of its keys, and counts none of them later. */
+/* Whatever is done first with the filter knows all of its keys, and counts none of them
+ * later. */
 TEST_EACH(test_few_of_a_shared_filter, takes_threads)
 {
     scoped_filter *told = shared_with_few(kind), *saved = shared_with_few(kind);
