@@ -357,3 +357,57 @@ int main(void)
 {
     return run_all_tests();
 }
+
+/* ---- One by one, to a shared filter ------------------------------------------------------ */
+
+enum { FEW_KEYS = 100 };
+
+/* Returns a shared filter to which so few keys came, one by one, that some of them are counted
+ * apart; nobody has asked for their number. */
+static perhaps_filter *shared_from(const struct perhaps_kind *kind, uint64_t first)
+{
+    perhaps_filter *f = shared_filter(kind, 100000, low_rate(kind), 1);
+    for (uint64_t i = 0; i < FEW_KEYS; i++)
+        add_number(f, first + i);
+    return f;
+}
+
+static perhaps_filter *shared_with_few(const struct perhaps_kind *kind)
+{
+    return shared_from(kind, 0);
+}
+
+/* Whatever is done first with the filter knows all of its keys, and counts none of them
+ * later. */
+TEST_EACH(test_few_of_a_shared_filter, takes_threads)
+{
+    scoped_filter *told = shared_with_few(kind), *saved = shared_with_few(kind);
+    scoped_filter *cloned = shared_with_few(kind), *cleared = shared_with_few(kind);
+    scoped_filter *one = shared_with_few(kind), *other = shared_with_few(kind);
+    expect(stats_of(told).keys == FEW_KEYS && stats_of(told).keys == FEW_KEYS);
+
+    struct path path = temp_path("few");
+    expect_success(perhaps_save(saved, path.text));
+    scoped_filter *opened = open_file(path.text, &load_it);
+    expect(stats_of(opened).keys == FEW_KEYS && stats_of(saved).keys == FEW_KEYS);
+
+    scoped_filter *copy = clone_of(cloned);
+    expect(stats_of(copy).keys == FEW_KEYS && stats_of(cloned).keys == FEW_KEYS);
+
+    expect_success(perhaps_clear(cleared));
+    expect(!stats_of(cleared).keys);
+    add_number(cleared, 1);
+    expect(stats_of(cleared).keys == 1);
+
+    if (!told->kind
+             ->settle) /* others count keys in the union, and in what is common, otherwise */
+        return;
+    expect_success(perhaps_merge(one, other));
+    expect(stats_of(one).keys == FEW_KEYS && stats_of(other).keys == FEW_KEYS);
+    scoped_filter *all = shared_with_few(kind), *half = shared_from(kind, FEW_KEYS / 2);
+    expect_success(perhaps_intersect(all, half));
+    const uint64_t both = stats_of(all).keys; /* which the bits tell, */
+    expect(both >= FEW_KEYS / 4 && both <= 3 * FEW_KEYS / 4);
+    expect(all->counters->keys == both); /* and by which room is kept */
+    expect(stats_of(half).keys == FEW_KEYS);
+}
