@@ -133,6 +133,14 @@ bool every_case(void);
  * each other. */
 bool is_tried(size_t number, unsigned of);
 
+/* Of so many files one is tried by tests that open them by the ten thousand.  Wine takes
+ * milliseconds for each. */
+#ifdef _WIN32
+enum { FILES_APART = 11 };
+#else
+enum { FILES_APART = 1 };
+#endif
+
 /* Returns 1, or the value of PERHAPS_TEST_SEED; "fresh" draws a random one.  Prints the seed at
  * the first call, so that a failure can be repeated. */
 uint64_t test_seed(void);
@@ -341,6 +349,10 @@ struct bytes saved_bytes(const perhaps_filter *f);
 struct bytes large_bytes(const perhaps_filter *f); /* in the form of large files */
 void expect_same_bytes(const struct bytes *a, const struct bytes *b);
 void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted);
+
+/* Returns whether a file takes the name of one that is open, which live files need.  Wine 8 and
+ * old Windows refuse that: then it prints, once, that live files are not tried. */
+bool replaces_open_files(void);
 
 /* Returns whether this error of perhaps_open() means that the file's bytes were refused. */
 bool is_refusal(int error);

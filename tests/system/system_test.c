@@ -44,23 +44,6 @@ TEST(test_bytes)
     expect_text(path.text, "0123");
 }
 
-/* Returns whether a file takes the name of one that is open.  Only wine and old Windows refuse
- * that. */
-static bool replaces_open_files(void)
-{
-    struct path one = temp_path("renamed"), two = temp_path("open");
-    close_file(made(one.text, "1"));
-    int fd = made(two.text, "2");
-    const bool does = !rename_file(one.text, two.text);
-    close_file(fd);
-    remove_file(one.text);
-    remove_file(two.text);
-#ifndef SYSTEM_WINDOWS
-    expect(does);
-#endif
-    return does;
-}
-
 TEST(test_names)
 {
     struct path one = temp_path("one \xc3\xa4"), two = temp_path("two \xe2\x82\xac");

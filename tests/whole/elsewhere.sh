@@ -49,7 +49,10 @@ packages() {
     bookworm) echo "$PACKAGES redis-server redis-tools" ;;
     trixie) echo "$PACKAGES redis-server redis-tools valkey-server valkey-tools ubuntu-archive-keyring" ;;
     musl) echo "$PACKAGES musl-tools dpkg-dev autoconf automake libtool" ;;
-    windows) echo "cmake ninja-build pkg-config libxxhash-dev dpkg-dev gcc-mingw-w64-x86-64 wine64 wine" ;;
+    windows)
+        echo "cmake ninja-build pkg-config libxxhash-dev dpkg-dev autoconf automake libtool" \
+            "gcc-mingw-w64-x86-64 wine64 wine"
+        ;;
     *) echo "$PACKAGES valkey-server valkey-tools" ;;
     esac
 }
