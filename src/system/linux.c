@@ -83,8 +83,7 @@ uint64_t behind_hole(int fd, uint64_t at, uint64_t end)
     return errno == ENXIO && at < end ? end : at;
 }
 
-/* ---- Files without a name
- * ----------------------------------------------------------------- */
+/* ---- Files without a name ---------------------------------------------------------------- */
 
 enum { PROC_PATH_NBYTES = 64 };
 
@@ -161,8 +160,7 @@ int rename_replacing_nothing(const char *from, const char *to)
     return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, no_replace) ? -1 : 0;
 }
 
-/* ---- Pages of memory
- * ---------------------------------------------------------------------- */
+/* ---- Pages of memory --------------------------------------------------------------------- */
 
 /* May fail: small pages work, but slower. */
 void want_huge_pages(void *memory, size_t nbytes)

@@ -110,8 +110,7 @@ long process_self(void)
     return 1;
 }
 
-/* ---- Random bytes, and limits
- * -------------------------------------------------------------- */
+/* ---- Random bytes, and limits ------------------------------------------------------------ */
 
 __attribute__((weak)) int perhaps_entropy(void *bytes, size_t nbytes)
 {
@@ -149,8 +148,7 @@ const char *environment(const char *name)
     return NULL;
 }
 
-/* ---- Files: none
- * --------------------------------------------------------------------------- */
+/* ---- Files: none ------------------------------------------------------------------------- */
 
 static int no_files(void)
 {
@@ -404,8 +402,7 @@ const char *temporary_folder(void)
     return "/tmp";
 }
 
-/* ---- Pages of memory: none
- * ------------------------------------------------------------------ */
+/* ---- Pages of memory: none --------------------------------------------------------------- */
 
 void *map_pages(size_t nbytes)
 {

@@ -115,8 +115,7 @@ uint64_t behind_hole(int fd, uint64_t at, uint64_t end)
 #endif
 }
 
-/* ---- Files without a name
- * ----------------------------------------------------------------- */
+/* ---- Files without a name ---------------------------------------------------------------- */
 
 bool has_no_nameless(int error)
 {
@@ -167,8 +166,7 @@ int rename_replacing_nothing(const char *from, const char *to)
 #endif
 }
 
-/* ---- Pages of memory
- * ---------------------------------------------------------------------- */
+/* ---- Pages of memory --------------------------------------------------------------------- */
 
 void want_huge_pages(void *memory, size_t nbytes)
 {

@@ -166,8 +166,7 @@ uint64_t behind_hole(int fd, uint64_t at, uint64_t end);
 /* Tells the system that these bytes of a file are not wanted in memory again soon. */
 void forget_bytes(int fd, uint64_t at, uint64_t nbytes);
 
-/* ---- Files: which, and whose
- * -------------------------------------------------------------- */
+/* ---- Files: which, and whose ------------------------------------------------------------- */
 
 /* The longest path, with the zero behind it. */
 enum { PATH_NBYTES_MOST = 4096 };
@@ -208,8 +207,7 @@ int lock_shared(int fd);
 int lock_alone(int fd);
 void unlock_file(int fd);
 
-/* ---- Files: to open and to name
- * ----------------------------------------------------------- */
+/* ---- Files: to open and to name ---------------------------------------------------------- */
 
 /* All of these return a descriptor that no program gets which this one runs, or -1. */
 
@@ -267,8 +265,7 @@ const char *name_in(const char *path);
 /* Returns the folder for temporary files, if the caller names none. */
 const char *temporary_folder(void);
 
-/* ---- Pages of memory
- * ---------------------------------------------------------------------- */
+/* ---- Pages of memory --------------------------------------------------------------------- */
 
 /* From this size on memory is taken from the system as pages. */
 #ifdef SYSTEM_NONE

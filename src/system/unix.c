@@ -259,8 +259,7 @@ void forget_bytes(int fd, uint64_t at, uint64_t nbytes)
 #endif
 }
 
-/* ---- Files: which, and whose
- * -------------------------------------------------------------- */
+/* ---- Files: which, and whose ------------------------------------------------------------- */
 
 static int tell(int failed, const struct stat *st, struct file_info *info)
 {
@@ -348,8 +347,7 @@ void unlock_file(int fd)
     lock_file(fd, LOCK_UN);
 }
 
-/* ---- Files: to open and to name
- * ----------------------------------------------------------- */
+/* ---- Files: to open and to name ---------------------------------------------------------- */
 
 int open_at_once(const char *path, bool write)
 {
@@ -455,8 +453,7 @@ const char *temporary_folder(void)
     return folder && *folder ? folder : "/tmp";
 }
 
-/* ---- Pages of memory
- * ---------------------------------------------------------------------- */
+/* ---- Pages of memory --------------------------------------------------------------------- */
 
 #ifndef MAP_NORESERVE /* FreeBSD reserves nothing anyway */
 #define MAP_NORESERVE 0

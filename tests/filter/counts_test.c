@@ -309,8 +309,7 @@ TEST_EACH(test_drawn, tells)
     }
 }
 
-/* ---- What was wrong once
- * --------------------------------------------------------------------- */
+/* ---- What was wrong once ----------------------------------------------------------------- */
 
 /* The count of a large body means something else in a small one. */
 TEST(test_shrunk)

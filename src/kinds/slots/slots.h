@@ -103,8 +103,7 @@ static ALWAYS_INLINE void bucket_get(const uint8_t *body, uint64_t bucket, unsig
         to[slot] = (uint32_t)(slots >> slot * width & mask);
 }
 
-/* ---- Writing, for one thread
- * -------------------------------------------------------------- */
+/* ---- Writing, for one thread ------------------------------------------------------------- */
 
 /* Sets 'width' bits of the word at 'at', from bit 'shift' on. */
 static ALWAYS_INLINE void bits_set(uint8_t *at, uint64_t shift, unsigned width, uint32_t value)
@@ -153,8 +152,7 @@ static ALWAYS_INLINE void bucket_fill(uint8_t *body, uint64_t bucket, unsigned w
     bucket_xor(body, bucket, width, word);
 }
 
-/* ---- Writing, while others write and read
- * --------------------------------------------------- */
+/* ---- Writing, while others write and read ------------------------------------------------ */
 
 /* Flips those bits of a slot that are set in 'change'.  Works atomically on aligned words,
  * since other threads may change other slots in the same words. */

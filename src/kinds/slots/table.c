@@ -402,8 +402,7 @@ static int make_room_for(const struct table *t, const struct entry *e)
     return made ? 0 : PERHAPS_ERR_FULL;
 }
 
-/* ---- Adding and removing
- * ------------------------------------------------------------------ */
+/* ---- Adding and removing ----------------------------------------------------------------- */
 
 bool table_put(const struct table *t, const struct entry *e)
 {
