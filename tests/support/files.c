@@ -64,7 +64,7 @@ bool replaces_open_files(void)
 #ifdef SYSTEM_WINDOWS
     static bool told;
     if (!does && !told)
-        print_message("no live files: this system replaces no file that is open\n");
+        print_message("not tried: live files, since no file that is open is replaced\n");
     told = true;
 #else
     expect(does);
@@ -135,7 +135,8 @@ bool is_refusal(int error)
 void use_decimal_comma(void)
 {
 #ifndef __GLIBC__
-    skip(); /* musl writes a decimal point in all locales */
+    print_message("not tried: a decimal comma, which only glibc's locales have\n");
+    skip(); /* musl and Windows write a point in those that POSIX has */
 #endif
     if (!setlocale(LC_ALL, "de_DE.UTF-8"))
         skip();
