@@ -13,11 +13,14 @@ import sys
 import tempfile
 import time
 
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.keys import Keys
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    webdriver = None
 
 SKIP = 77
 PATIENCE_S = 60
@@ -328,8 +331,8 @@ def take_picture(browser, path):
 
 
 def main():
-    if not shutil.which('chromium') or not shutil.which('chromedriver'):
-        print('skipped: there is no chromium, or no chromedriver (packages chromium, chromium-driver)')
+    if not webdriver or not shutil.which('chromium') or not shutil.which('chromedriver'):
+        print('skipped: it needs the packages python3-selenium, chromium and chromium-driver')
         return SKIP
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
