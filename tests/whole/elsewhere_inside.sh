@@ -102,12 +102,13 @@ compiler() {
         "$warnings warnings, $(($(date +%s) - begin)) s"
 }
 
-# Without the client for servers everything builds, and addresses are refused.
-test_without_cluster() {
-    { cmake -G Ninja -S /src -B /build/alone -DPERHAPS_CLUSTER=OFF -DBUILD_TESTING=OFF &&
-        cmake --build /build/alone; } >/tmp/log 2>&1 || { cat /tmp/log; return 1; }
+# Without the client for servers and libsodium everything builds, and addresses are refused.
+test_without_parts() {
+    { cmake -G Ninja -S /src -B /build/alone -DPERHAPS_CLUSTER=OFF -DPERHAPS_SODIUM=OFF \
+        -DBUILD_TESTING=OFF && cmake --build /build/alone; } >/tmp/log 2>&1 ||
+        { cat /tmp/log; return 1; }
     /build/alone/bin/perhaps info redis://127.0.0.1/x 2>&1 | grep -q PERHAPS_CLUSTER || return 1
-    echo "$system: without the client of servers: builds, and refuses their addresses"
+    echo "$system: without the client of servers and libsodium: builds, and refuses addresses"
 }
 
 compilers() {
@@ -133,7 +134,7 @@ compilers() {
         compiler "$cc" || status=1
         bash /src/tests/whole/flto_test.sh /src "$cc" || status=1
     done
-    test_without_cluster || status=1
+    test_without_parts || status=1
     return $status
 }
 
