@@ -134,8 +134,7 @@ long process_self(void)
     return (long)GetCurrentProcessId();
 }
 
-/* ---- Random bytes, and limits
- * -------------------------------------------------------------- */
+/* ---- Random bytes, and limits ------------------------------------------------------------ */
 
 int random_bytes(void *bytes, size_t nbytes)
 {
@@ -181,8 +180,7 @@ const char *environment(const char *name)
     return getenv(name);
 }
 
-/* ---- Errors
- * ------------------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------ */
 
 /* Sets errno to what POSIX calls the last error of Windows.  Returns PERHAPS_ERR_IO. */
 static int failed(void)
@@ -353,8 +351,7 @@ void forget_bytes(int fd, uint64_t at, uint64_t nbytes)
     (void)fd, (void)at, (void)nbytes;
 }
 
-/* ---- Files: to open and to name
- * ----------------------------------------------------------- */
+/* ---- Files: to open and to name ---------------------------------------------------------- */
 
 /* Writes a path as Windows has it. */
 static bool to_wide(const char *path, wchar_t wide[PATH_NBYTES_MOST])
@@ -563,8 +560,7 @@ const char *temporary_folder(void)
     return ".";
 }
 
-/* ---- Files: which, and whose
- * -------------------------------------------------------------- */
+/* ---- Files: which, and whose ------------------------------------------------------------- */
 
 static int look_at_handle(HANDLE handle, struct file_info *info)
 {
@@ -649,8 +645,7 @@ void unlock_file(int fd)
     UnlockFileEx(handle_of(fd), 0, 1, 0, &place);
 }
 
-/* ---- Pages of memory
- * ---------------------------------------------------------------------- */
+/* ---- Pages of memory --------------------------------------------------------------------- */
 
 void *map_pages(size_t nbytes)
 {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,17 @@ unsigned many(unsigned number)
 bool every_case(void)
 {
     return getenv("PERHAPS_TEST_EVERY") != NULL;
+}
+
+void run_threads(unsigned count, void *run(void *), void *elements, size_t element_nbytes)
+{
+    enum { THREADS_MOST = 64 };
+    pthread_t thread[THREADS_MOST];
+    expect(count <= THREADS_MOST);
+    for (unsigned i = 0; i < count; i++)
+        expect(!pthread_create(&thread[i], NULL, run, (char *)elements + i * element_nbytes));
+    for (unsigned i = 0; i < count; i++)
+        expect(!pthread_join(thread[i], NULL));
 }
 
 bool is_tried(size_t number, unsigned of)

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <io.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,17 +78,6 @@ int run_in_child(int (*run)(void *context), void *context, bool as_nobody)
 {
     (void)run, (void)context, (void)as_nobody;
     return CANNOT_TRY;
-}
-
-void run_threads(unsigned count, void *run(void *), void *elements, size_t element_nbytes)
-{
-    enum { THREADS_MOST = 64 };
-    pthread_t thread[THREADS_MOST];
-    expect(count <= THREADS_MOST);
-    for (unsigned i = 0; i < count; i++)
-        expect(!pthread_create(&thread[i], NULL, run, (char *)elements + i * element_nbytes));
-    for (unsigned i = 0; i < count; i++)
-        expect(!pthread_join(thread[i], NULL));
 }
 
 unsigned count_beside(const char *path)
