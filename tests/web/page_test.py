@@ -2,16 +2,19 @@
 
 Drives Debian's Chromium: the three views by mouse and by keyboard, wide and narrow, light and dark;
 plans beside those of the command line; contrast, labels, the order of the focus, overflow; and that
-nothing is said on the console or asked for from the network.  PICTURE: writes one for the README.
+nothing is said on the console or asked for from the network.  Then the package.  PICTURE: writes one for the README.
 """
 import base64
+import functools
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 try:
     from selenium import webdriver
@@ -320,6 +323,46 @@ def test_old_browser(browser):
     browser.driver.execute_cdp_cmd('Page.removeScriptToEvaluateOnNewDocument', script)
 
 
+# ---- The package ------------------------------------------------------------------------------------
+
+# Opens a file, asks it and writes it again: [the answers, the bytes].
+PACKAGE = """const [file, keys, done] = arguments;
+(async () => {
+  const perhaps = await import('./perhaps.mjs');
+  await perhaps.load();
+  const filter = perhaps.Filter.fromBytes(Uint8Array.from(atob(file), (c) => c.charCodeAt(0)));
+  const bytes = filter.toBytes(), answers = [...filter.hasMany(keys)];
+  done([answers, btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))]);
+})().catch((error) => done([error.message, '']));"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def test_package(browser, folder):
+    """Every golden file in the browser, beside the command line."""
+    server = ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(Quiet, directory=PAGE.parent))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    browser.driver.get(f'http://127.0.0.1:{server.server_port}/package.json')
+    goldens = sorted((SOURCE / 'tests/golden').glob('**/*.perhaps'))
+    check(len(goldens) > 30, f'{len(goldens)} golden files')
+    for golden in goldens:
+        form = '10000000000%08d' if golden.stem == 'bitmap' else 'golden key %08d'
+        keys = [form % n for n in range(200)]
+        asked = subprocess.run([PERHAPS, 'query', '--label', '-q', golden], input='\n'.join(keys) + '\n',
+                               capture_output=True, text=True)
+        expected = [int(line.startswith('perhaps')) for line in asked.stdout.splitlines()]
+        copy = folder / 'copy.perhaps'
+        subprocess.run([PERHAPS, 'copy', '-q', golden, copy], check=True)
+        answers, written = browser.driver.execute_async_script(PACKAGE, base64.b64encode(golden.read_bytes()).decode(), keys)
+        check(answers == expected and sum(expected) >= 100, f'{golden}: answered otherwise: {str(answers)[:60]}')
+        check(base64.b64decode(written) == copy.read_bytes(), f'{golden}: written otherwise')
+        copy.unlink()
+    server.shutdown()
+
+
 def take_picture(browser, path):
     """The plan, for the README."""
     browser.look((1000, 760))
@@ -358,6 +401,7 @@ def main():
                 test_focus(browser, view)
             test_old_browser(browser)
             browser.quiet('the end')
+            test_package(browser, folder)
         finally:
             browser.driver.quit()
     return 1 if failures else 0
