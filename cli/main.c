@@ -62,7 +62,7 @@ static const struct verb verbs[] = {
     { QUERY, true, true, "query", verb_query, "F [OPTION...] [INPUT...]",
       "print the keys that are perhaps in F",
       "Exit status: 0 if a key was selected, 1 if none, 2 after an error.\n"
-      "F may lie on servers: redis://host:port/name." },
+      "F may lie on servers: redis://host:port/name, or https://host/file." },
     { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
       "print each key and how often it was added to F",
       "15+ means 15 or more.  A count is never too low, and is too high with the probability "
@@ -79,7 +79,7 @@ static const struct verb verbs[] = {
       "--against, "
       "--unique and --count-each make no error." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
-      "F may lie on servers: redis://host:port/name." },
+      "F may lie on servers: redis://host:port/name, or https://host/file." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
       "tell what 'build' would make, its size, and the alternatives",
       "-n may be left out with --grow and --window." },
