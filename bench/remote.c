@@ -1,5 +1,5 @@
 /* remote.c - how long a question to a file on a web server takes, beside a bare GET of the same
- * range:  remote_bench URL [ROUNDS]
+ * range:  perhaps-bench-remote URL [ROUNDS]
  *
  * Both use libcurl and keep their connection.  They take turns, since other work on the machine
  * disturbs both.  The URL is of a filter of the kind blocked, of 80 KB and more. */
