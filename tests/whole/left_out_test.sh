@@ -42,7 +42,7 @@ configure '|sqlite3|libpq|cmocka|' -DPG_CONFIG="$root/none" -DCMAKE_DISABLE_FIND
 tells 'bindings/python python3-dev'
 tells 'bindings/sqlite libsqlite3-dev'
 tells 'bindings/postgres postgresql-server-dev-all'
-tells 'bindings/web clang lld wasi-libc libclang-rt-dev-wasm32'
+tells 'bindings/web clang lld wasi-libc libclang-rt-dev-wasm32 binaryen'
 tells 'examples/cache_guard libsqlite3-dev'
 tells 'the tests libcmocka-dev'
 # each once, though two things lack it
