@@ -260,7 +260,7 @@ def in_order():
     number = {name: i for i, words in enumerate(layers) for name in words}
     files = [p for p in sorted(SRC.rglob("*.c")) if str(p.relative_to(SRC)) not in LEFT_OUT]
     last = len(layers) # behind all else: windows.h has macros for many a name
-    return sorted(files, key=lambda p: last if p.stem == "windows"
+    return sorted(files, key=lambda p: last if p.stem.startswith("windows")
                   else number.get(p.parent.name, number.get(p.stem, 0)))
 
 

@@ -4,7 +4,7 @@
  *     unix.c      what Linux has in common with macOS and the BSDs
  *     linux.c     what only Linux has; limits.c: those of its processes
  *     posix.c     what stands for that elsewhere
- *     windows.c   Windows
+ *     windows.c   Windows: files and pages; windows_threads.c: the rest
  *     none.c      no system: WebAssembly, bare metal.  No threads, no files; random bytes are
  *                 the caller's
  *
